@@ -1,0 +1,35 @@
+// Helpers for functions that return hearth::Result: building errors and passing them up.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "hearth/error.h"
+
+namespace hearth {
+
+// fail(ErrorCode::kInvalidInput, "tensor {}: ...", name) builds the Error that a Result converts from.
+template <class... Args>
+[[nodiscard]] Error fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
+  return Error{code, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+}  // namespace hearth
+
+#define HEARTH_CONCAT_(a, b) a##b
+#define HEARTH_CONCAT(a, b) HEARTH_CONCAT_(a, b)
+
+// HEARTH_TRY(expr): returns the error of a Result<void> (or drops the value of a Result<T>).
+#define HEARTH_TRY(expr)                                                            \
+  do {                                                                              \
+    if (auto hearth_try_ = (expr); !hearth_try_) return std::move(hearth_try_).error(); \
+  } while (false)
+
+// HEARTH_ASSIGN(auto x, expr): x = value of the Result, or returns its error.
+#define HEARTH_ASSIGN(declaration, expr) \
+  HEARTH_ASSIGN_(HEARTH_CONCAT(hearth_result_, __LINE__), declaration, expr)
+#define HEARTH_ASSIGN_(name, declaration, expr)      \
+  auto name = (expr);                                \
+  if (!name) return std::move(name).error();         \
+  declaration = std::move(name).value()

@@ -1,0 +1,31 @@
+#include "base/mapped_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace hearth {
+namespace {
+
+TEST(MappedFile, ReadsBytesAndRefusesWhatIsNotAFile) {
+  auto dir = std::filesystem::temp_directory_path() / "hearth_mapped_file_test";
+  std::filesystem::create_directories(dir);
+  auto path = (dir / "abc").string();
+  std::ofstream(path) << "abc";
+  auto file = MappedFile::open(path);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->bytes().size(), 3u);
+  EXPECT_EQ(file->bytes()[2], std::byte{'c'});
+  file->release(0, 3);
+  EXPECT_EQ(file->bytes()[0], std::byte{'a'});
+
+  std::ofstream((dir / "empty").string());
+  EXPECT_EQ(MappedFile::open((dir / "empty").string()).error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(MappedFile::open(dir.string()).error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(MappedFile::open((dir / "none").string()).error().code, ErrorCode::kNotFound);
+  std::filesystem::remove_all(dir);
+}
+
+}  // namespace
+}  // namespace hearth
