@@ -13,8 +13,8 @@ namespace hearth {
 }  // namespace hearth
 
 // HEARTH_CHECK(rows <= bucket, "rows {} bucket {}", rows, bucket): always on, prints the values, aborts.
-#define HEARTH_CHECK(condition, ...)                                                       \
-  do {                                                                                     \
-    if (!(condition)) [[unlikely]]                                                         \
-      ::hearth::check_failed(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__));  \
+#define HEARTH_CHECK(condition, ...)                                                      \
+  do {                                                                                    \
+    if (!(condition)) [[unlikely]]                                                        \
+      ::hearth::check_failed(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
   } while (false)

@@ -21,15 +21,14 @@ template <class... Args>
 #define HEARTH_CONCAT(a, b) HEARTH_CONCAT_(a, b)
 
 // HEARTH_TRY(expr): returns the error of a Result<void> (or drops the value of a Result<T>).
-#define HEARTH_TRY(expr)                                                            \
-  do {                                                                              \
+#define HEARTH_TRY(expr)                                                                \
+  do {                                                                                  \
     if (auto hearth_try_ = (expr); !hearth_try_) return std::move(hearth_try_).error(); \
   } while (false)
 
 // HEARTH_ASSIGN(auto x, expr): x = value of the Result, or returns its error.
-#define HEARTH_ASSIGN(declaration, expr) \
-  HEARTH_ASSIGN_(HEARTH_CONCAT(hearth_result_, __LINE__), declaration, expr)
-#define HEARTH_ASSIGN_(name, declaration, expr)      \
-  auto name = (expr);                                \
-  if (!name) return std::move(name).error();         \
+#define HEARTH_ASSIGN(declaration, expr) HEARTH_ASSIGN_(HEARTH_CONCAT(hearth_result_, __LINE__), declaration, expr)
+#define HEARTH_ASSIGN_(name, declaration, expr) \
+  auto name = (expr);                           \
+  if (!name) return std::move(name).error();    \
   declaration = std::move(name).value()
