@@ -1,0 +1,39 @@
+// Q4_K: 256 weights, 4-bit codes; six-bit scale and minimum per 32, f16 factors for both.
+#pragma once
+
+#include <span>
+
+#include "quant/format.h"
+#include "quant/formats/six_bit.h"
+#include "quant/half.h"
+
+namespace hearth {
+
+struct Q4_K {
+  static constexpr FormatId kId = FormatId::kQ4_K;
+  static constexpr FormatInfo kInfo{"Q4_K", 12, 256, 144, CanonicalGroup::kAffine32};
+  struct Block {
+    LeHalf d;            // factor of the scales
+    LeHalf dmin;         // factor of the minimums
+    uint8_t scales[12];  // see six_bit.h
+    uint8_t qs[128];     // byte 32p + l: low nibble element 64p + l, high nibble element 64p + 32 + l
+  };
+  static_assert(sizeof(Block) == kInfo.block_bytes);
+
+  static int code(const Block& b, int i) {
+    uint8_t byte = b.qs[32 * (i >> 6) + (i & 31)];
+    return i & 32 ? byte >> 4 : byte & 15;
+  }
+
+  // y = d * scale * q - dmin * minimum
+  static void decode(const Block& b, std::span<float, 256> out) {
+    float d = b.d.get(), dmin = b.dmin.get();
+    for (int i = 0; i < 256; ++i) {
+      float scale = d * static_cast<float>(six_bit_scale(b.scales, i >> 5));
+      float min = dmin * static_cast<float>(six_bit_min(b.scales, i >> 5));
+      out[i] = scale * static_cast<float>(code(b, i)) - min;
+    }
+  }
+};
+
+}  // namespace hearth
