@@ -1,0 +1,127 @@
+// The engine: many sequences, one thread that owns the device, requests in and events out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "hearth/error.h"
+#include "hearth/model.h"
+#include "hearth/sampling.h"
+
+namespace hearth {
+
+struct EngineOptions {
+  int64_t max_sequences = 16;  // decoding at the same time; more requests wait in a queue
+  int64_t prefill_rows = 512;  // most prompt tokens in one step
+  bool deterministic = false;  // output bit-equal whatever the batch and the cache history; costs some speed
+  bool prefix_cache = true;    // keep pages of finished sequences for later prompts
+};
+
+struct Request {
+  std::vector<int32_t> prompt;  // not empty
+  SamplingOptions sampling;
+  int64_t max_tokens = -1;                // -1: until the context is full
+  std::vector<std::string> stop_strings;  // not part of the output
+  std::vector<int32_t> stop_tokens;       // beside the model's own ends of generation
+  bool ignore_end = false;                // keep going at the model's own ends (benchmarks)
+  int32_t top_logprobs = -1;              // -1: none; n: log-probability of each token and of the n best beside it
+  bool prompt_logits = false;             // events carry the logits of every prompt position (evaluation)
+};
+
+enum class FinishReason { kEnd, kStopString, kStopToken, kLength, kContextFull, kCancelled };
+
+struct TokenLogprob {
+  int32_t token = 0;
+  float logprob = 0;
+};
+
+// One sampled token. `text` is UTF-8-safe: it may be empty when a character or a possible stop string is incomplete.
+struct TokenEvent {
+  int32_t token = 0;
+  std::string text;
+  std::vector<TokenLogprob> logprobs;  // the token itself first, then the best
+};
+
+// How far the prompt is: tokens computed or found in the cache, of all.
+struct PromptProgress {
+  int64_t done = 0;
+  int64_t total = 0;
+};
+
+// Logits [rows, vocab] of consecutive prompt positions from `position` on, when the request asked for them.
+struct PromptLogits {
+  int64_t position = 0;
+  int64_t rows = 0;
+  std::vector<float> logits;
+};
+
+struct Usage {
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // of the prompt, found in the prefix tree
+  int64_t generated_tokens = 0;
+  double queue_seconds = 0;
+  double prefill_seconds = 0;  // from the first step of the prompt to the first token
+  double decode_seconds = 0;   // from the first token to the last
+};
+
+struct Done {
+  FinishReason reason = FinishReason::kEnd;
+  std::string text;  // what was held back and is not part of a stop string
+  Usage usage;
+};
+
+struct Failed {
+  Error error;
+};
+
+using Event = std::variant<PromptProgress, PromptLogits, TokenEvent, Done, Failed>;
+
+// The events of one request. Destroying it cancels the request.
+class Generation {
+ public:
+  Generation(Generation&&) noexcept;
+  Generation& operator=(Generation&&) noexcept;
+  ~Generation();
+
+  // Blocks for the next event; nullopt after Done or Failed was returned.
+  std::optional<Event> next();
+  // The same, at most `seconds`; nullopt also when the time is over (finished() tells which).
+  std::optional<Event> next_within(double seconds);
+  bool finished() const;
+  // Takes effect within one step; Done with kCancelled follows. Safe from any thread, and async-signal-unsafe.
+  void cancel();
+
+  struct State;
+  explicit Generation(std::shared_ptr<State> state);
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+struct EngineStats {
+  int64_t active_sequences = 0;
+  int64_t queued_requests = 0;
+  int64_t pages_total = 0;   // over all KV groups
+  int64_t pages_in_use = 0;  // by live sequences
+  int64_t pages_cached = 0;  // by the prefix tree alone
+  int64_t steps = 0;
+};
+
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> create(std::shared_ptr<Model> model, const EngineOptions& options);
+  virtual ~Engine() = default;
+
+  // Checks the request (kUsage: a prompt longer than the context, a bad token, an impossible option) and queues it.
+  // Safe from any thread.
+  virtual Result<Generation> submit(Request request) = 0;
+  virtual EngineStats stats() const = 0;
+  // Drops every cached page that no live sequence uses.
+  virtual void clear_cache() = 0;
+};
+
+}  // namespace hearth

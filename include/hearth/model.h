@@ -1,0 +1,67 @@
+// A loaded model: its weights on a device, its vocabulary and its chat template.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/error.h"
+#include "hearth/sampling.h"
+
+namespace hearth {
+
+class Text;
+
+struct ModelOptions {
+  std::string device = "cpu";                // "cpu" or "reference"
+  int64_t threads = 0;                       // 0: physical cores, affinity and cgroup quota decide
+  std::string isa;                           // CPU only: "", "avx2", "avx512"
+  int64_t context_tokens = 0;                // tokens of KV shared by all sequences; 0: the model's, capped by memory
+  std::string kv_type = "f16";               // "f32", "f16", "q8"
+  std::string activations = "default";       // "default": as exact as memory speed allows; "int8": the faster option
+  std::string layout = "auto";               // "auto", "native" (zero copy), "planar" (repacked at load)
+  std::vector<std::string> disabled_passes;  // graph fusions by name; "all"
+  std::string chat_template;                 // source that replaces the file's; empty: the file's
+  // Called now and then while loading, on the calling thread.
+  std::function<void(size_t done_bytes, size_t total_bytes)> progress;
+};
+
+struct ModelInfo {
+  std::string path;
+  std::string name;
+  std::string architecture;
+  std::string device;  // name and description of the device that runs it
+  int64_t parameters = 0;
+  int64_t vocab_size = 0;
+  int64_t trained_context = 0;  // tokens the model was made for
+  int64_t context_tokens = 0;   // tokens of KV that were allocated
+  size_t file_bytes = 0;        // of all tensors
+  size_t kv_bytes = 0;
+  // Weight bytes that one decoded token reads: every matrix once, a table that is only gathered not at all.
+  size_t bytes_per_token = 0;
+  SamplingOptions default_sampling;  // from the model's metadata, else Hearth's own
+};
+
+// Shared by the engine and everyone who needs the text side; immutable after open.
+class Model {
+ public:
+  // Opens a GGUF file (any part of a split one). Checks memory before anything is loaded: kOutOfMemory says need, have
+  // and the flag that fits.
+  static Result<std::shared_ptr<Model>> open(const std::string& path, const ModelOptions& options);
+  ~Model();
+
+  const ModelInfo& info() const;
+  const Text& text() const;
+
+  struct Impl;
+  Impl& impl() { return *impl_; }
+
+ private:
+  explicit Model(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,50 @@
+// The text side of a model: tokens, chat templates.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/error.h"
+
+namespace hearth {
+
+// A conversation as JSON text: {"messages": [...], "tools": [...], and any variable of the template}. The fields are
+// those of the OpenAI chat protocol.
+struct Prompt {
+  std::vector<int32_t> tokens;
+  std::string text;  // as rendered
+};
+
+struct RenderOptions {
+  bool add_generation_prompt = true;
+  std::optional<bool> thinking;  // none: the template's own default
+};
+
+class Text {
+ public:
+  virtual ~Text() = default;
+
+  // Plain text. `special`: markup such as <|im_start|> forms control tokens. `add_special`: BOS and the like as the
+  // model wants them.
+  virtual Result<std::vector<int32_t>> tokenize(std::string_view text, bool special, bool add_special) const = 0;
+  // Bytes of one token as it appears in text, or its name if `special`.
+  virtual std::string piece(int32_t token, bool special) const = 0;
+  virtual std::string detokenize(const std::vector<int32_t>& tokens, bool special) const = 0;
+
+  // Renders a conversation through the chat template and tokenizes it. Strings of the conversation never form control
+  // tokens, whatever they contain.
+  virtual Result<Prompt> render(std::string_view conversation_json, const RenderOptions& options) const = 0;
+  virtual bool has_chat_template() const = 0;
+  virtual bool supports_thinking() const = 0;
+  virtual std::string_view chat_template() const = 0;
+
+  virtual bool ends_generation(int32_t token) const = 0;
+  virtual int64_t vocab_size() const = 0;
+  // Things the user should know, such as a missing pre-tokenizer name.
+  virtual const std::vector<std::string>& warnings() const = 0;
+};
+
+}  // namespace hearth

@@ -1,0 +1,105 @@
+// What a device must be able to do. The engine and everything above it talk to devices through this header only:
+// buffers are opaque, work may complete later and on another thread, and no pointer of a device is ever visible.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "graph/graph.h"
+#include "plan/plan.h"
+
+namespace hearth {
+
+// Tokens in one page of KV.
+inline constexpr int64_t kPageTokens = 16;
+
+enum class KvType { kF32, kF16, kQ8 };
+enum class Activations { kDefault, kInt8 };  // kDefault: as exact as the speed of memory allows
+enum class WeightLayout { kAuto, kNative, kPlanar };  // quant/layout.h; kAuto: planar where it pays
+
+struct DeviceInfo {
+  std::string name;         // "cpu", "reference", "cuda:0"
+  std::string description;  // "AVX-512 VNNI, 2 workers"
+  size_t memory_bytes = 0;  // what a model may use, limits of the environment included
+};
+
+struct LoadOptions {
+  KvType kv_type = KvType::kF16;
+  std::vector<int64_t> kv_pages;  // pages to allocate for each KV group
+  Activations activations = Activations::kDefault;
+  WeightLayout layout = WeightLayout::kAuto;
+  // Called now and then on the loading thread with bytes done and bytes in all.
+  std::function<void(size_t done_bytes, size_t total_bytes)> progress;
+};
+
+// The rows of one sequence in a step: rows [first_row, first_row + rows) at positions [position, position + rows).
+struct StepSequence {
+  int32_t first_row = 0;
+  int32_t rows = 0;
+  int32_t position = 0;
+  // For each KV group, the physical page of each logical page up to the last position of this step. Entry -1: the page
+  // lies wholly behind the window and was freed.
+  std::vector<std::span<const int32_t>> pages;
+};
+
+// Everything a step needs beside the plan: the device data of the design. Spans are read during launch() only.
+struct StepBatch {
+  std::span<const int32_t> tokens;          // [rows]; rows <= bucket.rows
+  std::span<const StepSequence> sequences;  // cover all rows in order, without gaps
+  std::span<const int32_t> logit_rows;      // [<= plan.logit_rows], ascending
+};
+
+// A plan recorded on a device.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  // Starts the step. The previous launch of any executable of the same model must have been waited for.
+  virtual Result<void> launch(const StepBatch& batch) = 0;
+  // Blocks until the launched step is complete; reports what went wrong in it.
+  virtual Result<void> wait() = 0;
+  // Copies the logits of the last step, [logit_rows, vocab] f32. Only after wait().
+  virtual Result<void> read_logits(std::span<float> out) = 0;
+};
+
+// A model's weights and state on a device. Used by one thread at a time (the engine's).
+class DeviceModel {
+ public:
+  virtual ~DeviceModel() = default;
+  // Records a plan of the loaded graph. Allocates what the plan needs; fails with kOutOfMemory or kUnsupported.
+  virtual Result<std::unique_ptr<Executable>> record(const Plan& plan) = 0;
+  // Copies physical page `from` to `to` in all layers of a group.
+  virtual Result<void> copy_page(int32_t kv_group, int32_t from, int32_t to) = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const DeviceInfo& info() const = 0;
+  // Bytes of one page of the group (all its layers, keys and values) with this type.
+  virtual size_t page_bytes(const KvGroup& group, KvType type) const = 0;
+  // Bytes beyond the file's own pages that loading the weights takes (repacked copies).
+  virtual size_t weight_bytes(const Graph& graph, WeightLayout layout) const = 0;
+  // Makes the graph's weights usable and allocates its KV pages. Graph and catalog must outlive the result.
+  virtual Result<std::unique_ptr<DeviceModel>> load(const Graph& graph, const LoadOptions& options) = 0;
+};
+
+struct BackendOptions {
+  int64_t threads = 0;  // 0: physical cores, affinity and cgroup quota decide
+  std::string isa;      // CPU only: "", "avx2", "avx512"; an ISA that this machine lacks is an error
+};
+
+// One factory per backend; a backend that is not built links a stub that says so (backends/absent).
+Result<std::unique_ptr<Backend>> make_reference_backend(const BackendOptions& options);
+Result<std::unique_ptr<Backend>> make_cpu_backend(const BackendOptions& options);
+Result<std::unique_ptr<Backend>> make_cuda_backend(const BackendOptions& options);
+Result<std::unique_ptr<Backend>> make_vulkan_backend(const BackendOptions& options);
+
+// By name: "cpu", "reference", "cuda", "vulkan". Fails with kUsage and the list of names.
+Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options);
+
+}  // namespace hearth

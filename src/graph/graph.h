@@ -1,0 +1,220 @@
+// The model as coarse semantic ops over values. Built once by a model family; it knows no device, no batch size and
+// no sequence length. Every value is a row-major f32 matrix whose row count is decided by each step.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "files/catalog.h"
+
+namespace hearth {
+
+// Index of a value in Graph::values. Default: none.
+struct ValueId {
+  int32_t index = -1;
+  explicit operator bool() const { return index >= 0; }
+  bool operator==(const ValueId&) const = default;
+};
+
+// Index of a weight in Graph::weights. Default: none.
+struct WeightId {
+  int32_t index = -1;
+  explicit operator bool() const { return index >= 0; }
+  bool operator==(const WeightId&) const = default;
+};
+
+enum class RowKind {
+  kToken,  // one row for each token of the step
+  kLogit,  // one row for each token whose logits the step was asked for
+};
+
+struct Value {
+  std::string name;
+  RowKind rows = RowKind::kToken;
+  int64_t cols = 0;
+};
+
+// A tensor of the catalog, as a matrix [rows, cols]; a vector is [1, cols]. The catalog outlives the graph.
+struct Weight {
+  const TensorEntry* tensor = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+// RMSNorm: y = weight * x / sqrt(mean(x^2) + eps).
+struct Norm {
+  WeightId weight;
+  float eps = 0;
+};
+
+enum class Activation { kSilu, kGeluTanh };
+
+enum class RopePairing {
+  kInterleaved,  // pair j is (2j, 2j + 1)
+  kHalf,         // pair j is (j, j + dims / 2)
+};
+
+// Rotation of the first `dims` entries of a head. Pair j of a row at position p turns by p * frequency[j] radians and
+// is multiplied by `magnitude`. Base, scaling (linear, llama3, YaRN) and factor tensors are folded into the
+// frequencies.
+struct Rope {
+  RopePairing pairing = RopePairing::kHalf;
+  int64_t dims = 0;
+  std::vector<double> frequency;  // [dims / 2]
+  float magnitude = 1;
+};
+
+// Layers that share one page table because they agree in window, dimensions and type.
+struct KvGroup {
+  int64_t layers = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  int64_t window = 0;  // a query at position i sees keys j with i - window < j <= i; 0: all j <= i
+};
+
+// ---- ops. `out` names the value that an op writes; a value is written by exactly one op. ----
+
+// out[r] = row tokens[r] of table [vocab, n].
+struct EmbedOp {
+  WeightId table;
+  ValueId out;
+};
+
+// Normalizes each run of `norm.weight` columns of x on its own: the whole row, or every head of it.
+struct RmsNormOp {
+  ValueId x;
+  Norm norm;
+  ValueId out;
+};
+
+// out = x W^T + bias for each part. The later fields are set by passes only.
+struct LinearOp {
+  struct Part {
+    WeightId weight;  // [out cols, in cols]
+    WeightId bias;    // [1, out cols] or none
+    ValueId out;
+  };
+  ValueId x;
+  std::vector<Part> parts;        // one as built; merge_linears groups those that share x
+  std::optional<Norm> norm;       // fold_norm: x is normalized first
+  std::optional<Activation> glu;  // fold_glu: parts are gate and up; only parts[0].out is written, act(gate) * up
+  ValueId residual;               // fold_residual: parts[0].out = residual + x W^T + bias
+};
+
+struct RopeOp {
+  ValueId x;  // [rows, heads * head_dim]
+  int64_t head_dim = 0;
+  int32_t rope = 0;  // index in Graph::ropes
+  ValueId out;
+};
+
+// Appends k and v to the sequence's pages, then out = softmax(scale * q k^T, causal, within the group's window) v.
+// Query head h uses kv head h / (heads / kv_heads).
+struct AttentionOp {
+  ValueId q;             // [rows, heads * head_dim]
+  ValueId k;             // [rows, kv_heads * head_dim]
+  ValueId v;             // [rows, kv_heads * head_dim]
+  int32_t kv_group = 0;  // index in Graph::kv_groups
+  int64_t kv_layer = 0;  // layer within that group
+  int64_t heads = 0;
+  float scale = 0;
+  ValueId out;  // [rows, heads * head_dim]
+  // fold_rope: done to q and k before they are used, in this order: norm of each head, rotation.
+  std::optional<Norm> q_norm;
+  std::optional<Norm> k_norm;
+  std::optional<int32_t> rope;
+};
+
+// out = act(gate) * up
+struct GluOp {
+  ValueId gate;
+  ValueId up;
+  Activation activation = Activation::kSilu;
+  ValueId out;
+};
+
+// out = a + b
+struct AddOp {
+  ValueId a;
+  ValueId b;
+  ValueId out;
+};
+
+// The rows of x whose logits are wanted: RowKind::kToken -> RowKind::kLogit.
+struct GatherRowsOp {
+  ValueId x;
+  ValueId out;
+};
+
+using Op = std::variant<EmbedOp, RmsNormOp, LinearOp, RopeOp, AttentionOp, GluOp, AddOp, GatherRowsOp>;
+
+// "embed", "rms_norm", "linear" ...
+std::string_view op_name(const Op& op);
+
+struct Node {
+  std::string name;  // as the checkpoint calls it: "blk.3.attn_q"
+  Op op;
+};
+
+struct Graph {
+  std::vector<Value> values;
+  std::vector<Weight> weights;
+  std::vector<Rope> ropes;
+  std::vector<KvGroup> kv_groups;
+  std::vector<Node> nodes;  // in execution order
+  ValueId logits;           // [logit rows, vocab]
+
+  const Value& value(ValueId id) const { return values[static_cast<size_t>(id.index)]; }
+  const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id.index)]; }
+};
+
+// Calls f(ValueId) for each value that the op reads, in the order of its fields.
+template <class F>
+void for_each_input(const Op& op, F&& f) {
+  std::visit(
+      [&](const auto& o) {
+        using T = std::decay_t<decltype(o)>;
+        if constexpr (std::is_same_v<T, RmsNormOp> || std::is_same_v<T, RopeOp> || std::is_same_v<T, GatherRowsOp>) {
+          f(o.x);
+        } else if constexpr (std::is_same_v<T, LinearOp>) {
+          f(o.x);
+          if (o.residual) f(o.residual);
+        } else if constexpr (std::is_same_v<T, AttentionOp>) {
+          f(o.q), f(o.k), f(o.v);
+        } else if constexpr (std::is_same_v<T, GluOp>) {
+          f(o.gate), f(o.up);
+        } else if constexpr (std::is_same_v<T, AddOp>) {
+          f(o.a), f(o.b);
+        }
+      },
+      op);
+}
+
+// Calls f(ValueId) for each value that the op writes.
+template <class F>
+void for_each_output(const Op& op, F&& f) {
+  std::visit(
+      [&](const auto& o) {
+        using T = std::decay_t<decltype(o)>;
+        if constexpr (std::is_same_v<T, LinearOp>) {
+          for (size_t i = 0; i < (o.glu ? 1 : o.parts.size()); ++i) f(o.parts[i].out);
+        } else {
+          f(o.out);
+        }
+      },
+      op);
+}
+
+// Checks what every graph must satisfy: values written once and before they are read, shapes that fit the weights,
+// head counts that divide, one writer of `logits`. An error is a bug of a model family or of a pass.
+Result<void> verify(const Graph& graph);
+
+// One line per node, for `plan` listings and test failures.
+std::string to_string(const Graph& graph);
+
+}  // namespace hearth
