@@ -19,7 +19,7 @@ namespace hearth {
 inline constexpr int64_t kPageTokens = 16;
 
 enum class KvType { kF32, kF16, kQ8 };
-enum class Activations { kDefault, kInt8 };  // kDefault: as exact as the speed of memory allows
+enum class Activations { kDefault, kInt8 };           // kDefault: as exact as the speed of memory allows
 enum class WeightLayout { kAuto, kNative, kPlanar };  // quant/layout.h; kAuto: planar where it pays
 
 struct DeviceInfo {
