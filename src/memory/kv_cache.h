@@ -1,0 +1,93 @@
+// The KV pages of all sequences: page tables, the pool of each KV group and the prefix tree over them. It decides who
+// holds which physical page; what is in a page is the device's business.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "memory/page_pool.h"
+#include "memory/prefix_tree.h"
+
+namespace hearth {
+
+struct KvGroupPages {
+  int64_t pages = 0;   // physical pages of the group
+  int64_t window = 0;  // a query at position i sees keys j with i - window < j <= i; 0: all j <= i
+};
+
+// The pages of one sequence.
+struct PageTable {
+  // [group][logical page]: the physical page; -1: the page lies behind the window and was given back.
+  std::vector<std::vector<int32_t>> pages;
+  // For each group, how many logical pages from the first on were given back.
+  std::vector<int64_t> dropped;
+};
+
+struct KvCacheStats {
+  int64_t total = 0;   // pages over all groups
+  int64_t in_use = 0;  // by live sequences
+  int64_t cached = 0;  // by the prefix tree alone
+};
+
+class KvCache {
+ public:
+  // `keep_prefixes`: false switches the prefix tree off.
+  KvCache(std::span<const KvGroupPages> groups, int64_t page_tokens, bool keep_prefixes);
+
+  // An empty table with room for `max_tokens`, so that it never allocates.
+  PageTable make_table(int64_t max_tokens) const;
+
+  // Gives an empty table the pages of the longest usable cached prefix: whole multiples of `grid` tokens (itself whole
+  // pages), at most `limit` tokens. Returns its length in tokens. A prefix is usable when every page that the next
+  // position can see is there.
+  int64_t adopt_prefix(std::span<const int32_t> tokens, int64_t limit, int64_t grid, PageTable& table);
+
+  // Adds pages until positions [0, tokens) have one, taking back cached pages that nobody uses, oldest first. False
+  // when there are not enough; the table keeps what it got.
+  bool extend(PageTable& table, int64_t tokens);
+  // Gives back pages that no query at or after `position` can see.
+  void drop_behind(PageTable& table, int64_t position);
+  // Gives back pages beyond the first `tokens` positions.
+  void truncate(PageTable& table, int64_t tokens);
+  // Puts the whole pages of the table's first tokens.size() positions (down to a multiple of `grid`) into the tree. A
+  // page that the tree has already replaces the table's own copy.
+  void insert(std::span<const int32_t> tokens, int64_t grid, PageTable& table);
+  // Gives back all pages.
+  void release(PageTable& table);
+
+  // Pages that extend() could hand out in this group.
+  int64_t available(int64_t group) const;
+  // Pages of this group that a sequence of `tokens` tokens needs while steps have at most `step_rows` rows of it.
+  int64_t pages_needed(int64_t group, int64_t tokens, int64_t step_rows) const;
+  int64_t groups() const { return static_cast<int64_t>(groups_.size()); }
+  int64_t page_tokens() const { return page_tokens_; }
+
+  // Drops every cached page that no live sequence uses.
+  void clear();
+  KvCacheStats stats() const;
+  // Recounts pools and tree; aborts on a disagreement. `tables`: those of all live sequences.
+  void check(std::span<const PageTable* const> tables) const;
+
+ private:
+  struct Group {
+    PagePool pool;
+    int64_t window;
+  };
+  // First logical page that a query at `position` can see.
+  int64_t first_visible_page(const Group& group, int64_t position) const;
+  bool evict_page(int64_t group);
+  // Removes the oldest leaf that no live sequence uses and that is not `except`.
+  bool evict_leaf(PrefixTree::Node except);
+  bool in_use(PrefixTree::Node node) const;
+  void remove_node(PrefixTree::Node node);
+
+  std::vector<Group> groups_;
+  int64_t page_tokens_;
+  bool keep_prefixes_;
+  PrefixTree tree_;
+  std::vector<PrefixTree::Node> path_;  // scratch
+  std::vector<int64_t> run_;            // scratch
+};
+
+}  // namespace hearth

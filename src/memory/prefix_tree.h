@@ -1,0 +1,71 @@
+// What sequences share and reuse: a tree whose nodes are pages of tokens, in order of last use. It knows which physical
+// pages a node has; who owns pages is the pool's business (page_pool.h), when to evict the cache's (kv_cache.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace hearth {
+
+// A node stands for one page of tokens after those of its parent. Nodes live in arrays of a fixed size, so that
+// nothing is allocated once the tree exists.
+class PrefixTree {
+ public:
+  using Node = int32_t;
+  static constexpr Node kRoot = 0;
+  static constexpr Node kNone = -1;
+
+  PrefixTree(int64_t page_tokens, int64_t groups, int64_t max_nodes);
+
+  // The child of `parent` that holds exactly these tokens (one page of them), or kNone.
+  Node find(Node parent, std::span<const int32_t> tokens) const;
+  // A new child, without pages and least recently used; kNone when max_nodes are there. The tokens must not be there.
+  Node add(Node parent, std::span<const int32_t> tokens);
+  // Removes a leaf whose pages were taken back.
+  void remove(Node leaf);
+
+  // For each group the physical page, or -1: never kept, or taken back.
+  std::span<int32_t> pages(Node node);
+  std::span<const int32_t> pages(Node node) const;
+  std::span<const int32_t> tokens(Node node) const;
+  Node parent(Node node) const { return at(node).parent; }
+  bool is_leaf(Node node) const { return at(node).first_child == kNone; }
+
+  // Makes the node and all its ancestors the most recently used. A node is never older than its descendants, so the
+  // oldest node is a leaf.
+  void touch(Node node);
+  Node oldest() const { return oldest_; }
+  Node next_newer(Node node) const { return at(node).newer; }
+
+  int64_t size() const { return size_; }  // without the root
+  int64_t max_nodes() const { return static_cast<int64_t>(nodes_.size()) - 1; }
+
+ private:
+  struct Entry {
+    uint64_t hash = 0;
+    Node parent = kNone;
+    Node first_child = kNone;
+    Node previous_sibling = kNone;
+    Node next_sibling = kNone;  // chains the free nodes too
+    Node older = kNone;
+    Node newer = kNone;
+  };
+  Entry& at(Node node) { return nodes_[static_cast<size_t>(node)]; }
+  const Entry& at(Node node) const { return nodes_[static_cast<size_t>(node)]; }
+  void unlink_age(Node node);
+  void link_newest(Node node);
+  void link_oldest(Node node);
+
+  int64_t page_tokens_;
+  int64_t groups_;
+  std::vector<Entry> nodes_;
+  std::vector<int32_t> tokens_;  // [nodes, page_tokens]
+  std::vector<int32_t> pages_;   // [nodes, groups]
+  Node first_free_ = kNone;
+  Node oldest_ = kNone;
+  Node newest_ = kNone;
+  int64_t size_ = 0;
+};
+
+}  // namespace hearth
