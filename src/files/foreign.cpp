@@ -32,12 +32,12 @@ constexpr Magic kMagics[] = {
     {"7z\xbc\xaf\x27\x1c"sv, "a 7-zip archive; unpack it first"},
 };
 
-// A safetensors file begins with the length of a JSON object.
-bool looks_like_safetensors(std::string_view head, size_t file_bytes) {
+// A safetensors file begins with the length of a JSON object (at most 100 MB by its specification).
+bool looks_like_safetensors(std::string_view head) {
   if (head.size() < 10 || head[8] != '{') return false;
   uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<uint8_t>(head[static_cast<size_t>(i)]);
-  return length >= 2 && length <= file_bytes - 8;
+  return length >= 2 && length <= 100'000'000;
 }
 
 bool begins_with_ignoring_case(std::string_view text, std::string_view lower_prefix) {
@@ -68,7 +68,7 @@ std::string describe_foreign_file(std::span<const std::byte> file) {
   if (head.starts_with("version https://git-lfs")) {
     return "this is a Git LFS pointer, not the model itself; fetch the model with `git lfs pull`, or download the file";
   }
-  if (looks_like_safetensors(head, file.size())) {
+  if (looks_like_safetensors(head)) {
     return fmt::format("this is a safetensors file{}", kConvert);
   }
   for (const Magic& magic : kMagics) {
