@@ -53,8 +53,13 @@ class Verifier {
     return {};
   }
 
-  Result<void> matrix(WeightId id, int64_t rows, int64_t columns) const {
+  Result<void> exists(WeightId id) const {
     if (!id || static_cast<size_t>(id.index) >= graph_.weights.size()) return bug("weight {} out of range", id.index);
+    return {};
+  }
+
+  Result<void> matrix(WeightId id, int64_t rows, int64_t columns) const {
+    HEARTH_TRY(exists(id));
     const Weight& w = graph_.weight(id);
     if (w.rows != rows || w.cols != columns) {
       return bug("weight {} is [{}, {}], needs [{}, {}]", w.tensor->name, w.rows, w.cols, rows, columns);
@@ -64,6 +69,7 @@ class Verifier {
 
   Result<void> norm(const Norm& n, int64_t columns) const {
     if (!(n.eps > 0)) return bug("norm without epsilon");
+    HEARTH_TRY(exists(n.weight));
     HEARTH_TRY(matrix(n.weight, 1, graph_.weight(n.weight).cols));
     if (columns % graph_.weight(n.weight).cols != 0) return bug("norm width does not divide {}", columns);
     return {};
@@ -78,7 +84,11 @@ class Verifier {
     return {};
   }
 
-  Result<void> check(const EmbedOp& op) const { return matrix(op.table, graph_.weight(op.table).rows, cols(op.out)); }
+  Result<void> check(const EmbedOp& op) const {
+    HEARTH_TRY(exists(op.table));
+    if (graph_.value(op.out).rows != RowKind::kToken) return bug("embeds into logit rows");
+    return matrix(op.table, graph_.weight(op.table).rows, cols(op.out));
+  }
 
   Result<void> check(const RmsNormOp& op) const {
     HEARTH_TRY(norm(op.norm, cols(op.x)));

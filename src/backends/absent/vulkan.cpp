@@ -1,0 +1,11 @@
+// Linked when this build has no Vulkan backend.
+#include "backends/backend.h"
+
+namespace hearth {
+
+Result<std::unique_ptr<Backend>> make_vulkan_backend(const BackendOptions&) {
+  return fail(ErrorCode::kUnsupported,
+              "cannot use the device \"vulkan\": this build has no Vulkan backend; --device cpu works");
+}
+
+}  // namespace hearth
