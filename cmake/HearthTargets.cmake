@@ -1,10 +1,13 @@
 # One CMake target per source folder. A folder says what it is made of and what it may include:
 #   hearth_library(text SOURCES bpe.cpp ... DEPENDS base)        makes hearth_text, include root src/
 #   hearth_test(text SOURCES bpe_test.cpp ... DEPENDS text)      makes the program test_text and its ctest entries
+configure_file(${PROJECT_SOURCE_DIR}/include/hearth/version.h.in ${PROJECT_BINARY_DIR}/include/hearth/version.h @ONLY)
+
 add_library(hearth_flags INTERFACE)
 target_compile_options(hearth_flags INTERFACE
   -Wall -Wextra -Wno-missing-field-initializers -fno-math-errno -fno-trapping-math)
-target_include_directories(hearth_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_include_directories(hearth_flags INTERFACE
+  ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
 if(HEARTH_SANITIZE)
   target_compile_options(hearth_flags INTERFACE -fsanitize=${HEARTH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(hearth_flags INTERFACE -fsanitize=${HEARTH_SANITIZE})

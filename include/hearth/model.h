@@ -33,7 +33,8 @@ struct ModelInfo {
   std::string path;
   std::string name;
   std::string architecture;
-  std::string device;  // name and description of the device that runs it
+  std::string device;   // name and description of the device that runs it
+  int64_t threads = 0;  // workers of a CPU device, else 0
   int64_t parameters = 0;
   int64_t vocab_size = 0;
   int64_t trained_context = 0;  // tokens the model was made for

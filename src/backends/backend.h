@@ -25,6 +25,7 @@ enum class WeightLayout { kAuto, kNative, kPlanar };  // quant/layout.h; kAuto: 
 struct DeviceInfo {
   std::string name;         // "cpu", "reference", "cuda:0"
   std::string description;  // "AVX-512 VNNI, 2 workers"
+  int64_t workers = 0;      // CPU threads that compute; 0 where that means nothing
   size_t memory_bytes = 0;  // what a model may use, limits of the environment included
 };
 

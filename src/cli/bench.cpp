@@ -1,0 +1,193 @@
+// hearth bench: prefill and decode speed of a model, beside the memory bandwidth that bounds decode.
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "base/bandwidth.h"
+#include "cli/command.h"
+#include "cli/flags.h"
+
+namespace hearth::cli {
+namespace {
+
+struct BenchFlags {
+  ModelFlags model;
+  std::vector<int64_t> prefill = {512};
+  std::vector<int64_t> depths = {0, 512, 4096};
+  int64_t decode_tokens = 64;
+  int64_t sequences = 1;
+  int64_t rounds = 3;
+  bool json = false;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  size_t n = values.size();
+  return n == 0 ? 0 : n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+// One row of the result: a kind of work, its rounds' rates.
+struct Row {
+  std::string kind;  // "prefill" or "decode"
+  int64_t tokens = 0;
+  int64_t depth = 0;
+  int64_t sequences = 1;
+  std::vector<double> rates;  // tokens per second
+  size_t bytes_per_step = 0;  // decode only: weights once and the KV of every sequence
+};
+
+class Bench {
+ public:
+  Bench(const BenchFlags& flags, Model& model, Engine& engine) : flags_(flags), model_(model), engine_(engine) {}
+
+  std::vector<int32_t> random_prompt(int64_t tokens, uint64_t seed) const {
+    std::mt19937_64 random(seed);
+    std::vector<int32_t> prompt(static_cast<size_t>(tokens));
+    for (int32_t& id : prompt) id = static_cast<int32_t>(random() % static_cast<uint64_t>(model_.info().vocab_size));
+    return prompt;
+  }
+
+  // Tokens per second of a prompt that nothing in the cache begins like.
+  Result<double> prefill(int64_t tokens, uint64_t seed) {
+    HEARTH_ASSIGN(std::vector<Usage> usage, run(random_prompt(tokens, seed), 1, 1));
+    return static_cast<double>(tokens - usage[0].cached_tokens) / usage[0].prefill_seconds;
+  }
+
+  // Tokens per second of all sequences while each decodes `decode_tokens` after `depth` tokens, the same in each round.
+  Result<double> decode(int64_t depth) {
+    HEARTH_ASSIGN(std::vector<Usage> usage,
+                  run(random_prompt(std::max<int64_t>(depth, 1), 7), flags_.decode_tokens + 1, flags_.sequences));
+    double rate = 0;
+    for (const Usage& u : usage) rate += static_cast<double>(u.generated_tokens - 1) / u.decode_seconds;
+    return rate;
+  }
+
+  size_t bytes_per_step(int64_t depth) const {
+    const ModelInfo& info = model_.info();
+    double kv_per_token = static_cast<double>(info.kv_bytes) / static_cast<double>(info.context_tokens);
+    double tokens = static_cast<double>(depth) + static_cast<double>(flags_.decode_tokens) / 2;
+    return info.bytes_per_token + static_cast<size_t>(kv_per_token * tokens * static_cast<double>(flags_.sequences));
+  }
+
+ private:
+  Result<std::vector<Usage>> run(std::vector<int32_t> prompt, int64_t max_tokens, int64_t sequences) {
+    std::vector<Generation> generations;
+    for (int64_t s = 0; s < sequences; ++s) {
+      Request request{.prompt = prompt, .max_tokens = max_tokens, .ignore_end = true};
+      request.sampling.temperature = 0;
+      if (s > 0) request.prompt.back() = static_cast<int32_t>((request.prompt.back() + s) % model_.info().vocab_size);
+      HEARTH_ASSIGN(Generation generation, engine_.submit(std::move(request)));
+      generations.push_back(std::move(generation));
+    }
+    std::vector<Usage> usage;
+    for (Generation& generation : generations) {
+      while (std::optional<Event> event = generation.next()) {
+        if (auto* done = std::get_if<Done>(&*event)) usage.push_back(done->usage);
+        if (auto* failed = std::get_if<Failed>(&*event)) return std::move(failed->error);
+      }
+    }
+    return usage;
+  }
+
+  const BenchFlags& flags_;
+  Model& model_;
+  Engine& engine_;
+};
+
+Result<void> bench(BenchFlags& flags) {
+  int64_t deepest = 0;
+  for (int64_t tokens : flags.prefill) deepest = std::max(deepest, tokens);
+  for (int64_t depth : flags.depths) deepest = std::max(deepest, depth);
+  if (flags.model.model.context_tokens == 0) {
+    flags.model.model.context_tokens = deepest + 2048 + flags.sequences * (flags.decode_tokens + 32);
+  }
+  flags.model.engine.max_sequences = std::max(flags.model.engine.max_sequences, flags.sequences);
+  HEARTH_ASSIGN(std::shared_ptr<Model> model, open_model(flags.model));
+  HEARTH_ASSIGN(std::unique_ptr<Engine> engine, Engine::create(model, flags.model.engine));
+  Bench bench(flags, *model, *engine);
+
+  std::vector<Row> rows;
+  for (int64_t tokens : flags.prefill) rows.push_back({.kind = "prefill", .tokens = tokens});
+  for (int64_t depth : flags.depths) {
+    rows.push_back({.kind = "decode",
+                    .tokens = flags.decode_tokens,
+                    .depth = depth,
+                    .sequences = flags.sequences,
+                    .bytes_per_step = bench.bytes_per_step(depth)});
+  }
+  int64_t threads = model->info().threads;
+  std::vector<double> bandwidth;
+  HEARTH_TRY(bench.prefill(16, 1));  // plans are recorded, weights are in memory
+  for (int64_t round = 0; round < flags.rounds; ++round) {
+    bandwidth.push_back(measure_read_bandwidth(threads));
+    for (Row& row : rows) {
+      Result<double> rate = row.kind == "prefill" ? bench.prefill(row.tokens, 1000 + static_cast<uint64_t>(round))
+                                                  : bench.decode(row.depth);
+      if (!rate) return std::move(rate).error();
+      row.rates.push_back(*rate);
+      if (is_terminal(2)) fmt::print(stderr, "\rround {} of {} ", round + 1, flags.rounds);
+    }
+  }
+  if (is_terminal(2)) fmt::print(stderr, "\r\033[K");
+
+  double peak = median(bandwidth);
+  const ModelInfo& info = model->info();
+  nlohmann::ordered_json document = {{"model", info.name},     {"path", info.path},
+                                     {"device", info.device},  {"threads", threads},
+                                     {"read_bandwidth", peak}, {"bytes_per_token", info.bytes_per_token},
+                                     {"rounds", flags.rounds}, {"results", nlohmann::ordered_json::array()}};
+  if (!flags.json) {
+    fmt::print("{} ({}) on {}\nread bandwidth {:.1f} GB/s, weights read per token {:.3f} GB\n\n", info.name,
+               bytes_text(static_cast<double>(info.file_bytes)), info.device, peak / 1e9,
+               static_cast<double>(info.bytes_per_token) / 1e9);
+    fmt::print("{:<24} {:>10} {:>10} {:>10} {:>8} {:>8}\n", "work", "tok/s", "min", "max", "GB/s", "of peak");
+  }
+  for (const Row& row : rows) {
+    double rate = median(row.rates);
+    auto [low, high] = std::ranges::minmax(row.rates);
+    double bytes_per_second = static_cast<double>(row.bytes_per_step) * rate / static_cast<double>(row.sequences);
+    document["results"].push_back({{"kind", row.kind},
+                                   {"tokens", row.tokens},
+                                   {"depth", row.depth},
+                                   {"sequences", row.sequences},
+                                   {"tokens_per_second", rate},
+                                   {"rates", row.rates},
+                                   {"bytes_per_second", bytes_per_second},
+                                   {"share_of_bandwidth", bytes_per_second / peak}});
+    if (flags.json) continue;
+    std::string name =
+        row.kind == "prefill" ? fmt::format("prefill {}", row.tokens) : fmt::format("decode at depth {}", row.depth);
+    if (row.sequences > 1) name += fmt::format(" x{}", row.sequences);
+    fmt::print("{:<24} {:>10.2f} {:>10.2f} {:>10.2f}", name, rate, low, high);
+    if (row.bytes_per_step > 0)
+      fmt::print(" {:>8.1f} {:>7.0f}%", bytes_per_second / 1e9, 100 * bytes_per_second / peak);
+    fmt::print("\n");
+  }
+  if (flags.json) fmt::print("{}\n", document.dump(2));
+  return {};
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<BenchFlags>();
+  CLI::App* command =
+      add_command(app, "bench", "Measure prefill and decode speed", exit_code, [flags] { return bench(*flags); });
+  add_model_flags(*command, flags->model);
+  command->add_option("--prefill", flags->prefill, "Prompt lengths to measure")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--depth", flags->depths, "Context lengths at which decode is measured")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 1 << 20));
+  command->add_option("--decode-tokens", flags->decode_tokens, "Tokens decoded for each measurement")
+      ->check(CLI::Range(2, 100000));
+  command->add_option("--sequences", flags->sequences, "Sequences that decode at the same time")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--rounds", flags->rounds, "Interleaved rounds; medians are shown")->check(CLI::Range(1, 1000));
+  command->add_flag("--json", flags->json, "Print one JSON object");
+}
+
+}  // namespace hearth::cli

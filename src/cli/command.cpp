@@ -1,0 +1,71 @@
+#include "cli/command.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+namespace hearth::cli {
+
+int exit_code(const Error& error) { return error.code == ErrorCode::kUsage ? 2 : 1; }
+
+CLI::App* add_command(CLI::App& app, std::string name, std::string what, int& exit_code,
+                      std::function<Result<void>()> body) {
+  CLI::App* command = app.add_subcommand(std::move(name), std::move(what));
+  command->callback([&exit_code, body = std::move(body)] {
+    if (auto ok = body(); !ok) {
+      std::fflush(stdout);
+      if (ok.error().code != ErrorCode::kCancelled) fmt::print(stderr, "hearth: {}\n", ok.error().message);
+      exit_code = cli::exit_code(ok.error());
+    }
+  });
+  return command;
+}
+
+Result<std::string> read_text(const std::string& path) {
+  constexpr size_t kMost = size_t{256} << 20;
+  struct Close {
+    void operator()(std::FILE* f) const {
+      if (f != stdin) std::fclose(f);
+    }
+  };
+  std::unique_ptr<std::FILE, Close> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
+  if (!file) return fail(ErrorCode::kNotFound, "cannot open {}: {}", path, std::strerror(errno));
+  std::string text;
+  char buffer[1 << 16];
+  while (size_t n = std::fread(buffer, 1, sizeof buffer, file.get())) {
+    text.append(buffer, n);
+    if (text.size() > kMost) return fail(ErrorCode::kUsage, "cannot read {}: it is larger than 256 MiB", path);
+  }
+  if (std::ferror(file.get())) return fail(ErrorCode::kIo, "cannot read {}: {}", path, std::strerror(errno));
+  return text;
+}
+
+Result<void> write_text(const std::string& path, std::string_view text) {
+  std::string part = path + ".part";
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(part.c_str(), "wb"), std::fclose);
+  if (!file) return fail(ErrorCode::kIo, "cannot write {}: {}", path, std::strerror(errno));
+  bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
+  written &= std::fclose(file.release()) == 0;
+  std::error_code moved;
+  if (written) std::filesystem::rename(part, path, moved);
+  if (!written || moved) {
+    std::filesystem::remove(part, moved);
+    return fail(ErrorCode::kIo, "cannot write {}: {}", path, std::strerror(errno));
+  }
+  return {};
+}
+
+bool is_terminal(int fd) { return ::isatty(fd) == 1; }
+
+std::string bytes_text(double bytes) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < std::size(kUnits)) bytes /= 1024, ++unit;
+  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 2, kUnits[unit]);
+}
+
+}  // namespace hearth::cli

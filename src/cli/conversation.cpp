@@ -1,0 +1,67 @@
+#include "cli/conversation.h"
+
+namespace hearth::cli {
+
+using nlohmann::ordered_json;
+
+std::string Conversation::to_json() const {
+  ordered_json list = ordered_json::array();
+  if (!system.empty()) list.push_back({{"role", "system"}, {"content", system}});
+  for (const Message& message : messages) {
+    ordered_json entry = {{"role", message.role}, {"content", message.content}};
+    if (!message.reasoning.empty()) entry["reasoning_content"] = message.reasoning;
+    list.push_back(std::move(entry));
+  }
+  ordered_json document = {{"messages", std::move(list)}};
+  // Text that is not UTF-8 (from a pipe, or a model cut off) is repaired rather than refused.
+  return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+Result<Conversation> Conversation::from_json(std::string_view text) {
+  ordered_json document = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!document.is_object() || !document.contains("messages") || !document["messages"].is_array()) {
+    return fail(ErrorCode::kInvalidInput,
+                "expected a conversation, {{\"messages\": [{{\"role\": ..., \"content\": ...}}]}}");
+  }
+  Conversation conversation;
+  for (const ordered_json& entry : document["messages"]) {
+    auto field = [&](const char* name) {
+      return entry.is_object() && entry.contains(name) && entry[name].is_string() ? entry[name].get<std::string>() : "";
+    };
+    Message message{.role = field("role"), .content = field("content"), .reasoning = field("reasoning_content")};
+    if (message.role == "system" && conversation.messages.empty()) {
+      conversation.system += (conversation.system.empty() ? "" : "\n\n") + message.content;
+    } else if (message.role == "user" || message.role == "assistant") {
+      conversation.messages.push_back(std::move(message));
+    } else {
+      return fail(ErrorCode::kUnsupported,
+                  "a message of the role \"{}\" cannot be chatted with; system (first), user and assistant can",
+                  message.role);
+    }
+  }
+  return conversation;
+}
+
+Message assistant_message(std::string_view text) {
+  constexpr std::string_view kOpen = "<think>", kClose = "</think>";
+  auto trim = [](std::string_view s) {
+    while (!s.empty() && (s.front() == '\n' || s.front() == ' ')) s.remove_prefix(1);
+    while (!s.empty() && (s.back() == '\n' || s.back() == ' ')) s.remove_suffix(1);
+    return std::string(s);
+  };
+  Message message{.role = "assistant"};
+  size_t close = text.find(kClose);
+  size_t open = text.find(kOpen);
+  if (close != std::string_view::npos) {
+    size_t begin = open < close ? open + kOpen.size() : 0;
+    message.reasoning = trim(text.substr(begin, close - begin));
+    message.content = trim(text.substr(close + kClose.size()));
+  } else if (open != std::string_view::npos && trim(text.substr(0, open)).empty()) {
+    message.reasoning = trim(text.substr(open + kOpen.size()));  // cut off while thinking
+  } else {
+    message.content = trim(text);
+  }
+  return message;
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,130 @@
+#include "cli/flags.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <random>
+
+#include "cli/command.h"
+#include "cli/settings.h"
+#include "hearth/text.h"
+
+namespace hearth::cli {
+
+void add_model_flags(CLI::App& command, ModelFlags& flags) {
+  auto add = [&](const char* name, auto& value, const char* what) {
+    return with_environment(command.add_option(name, value, what));
+  };
+  command.add_option("MODEL", flags.path, "A GGUF file (any part of a split one)")->required();
+  add("-c,--context", flags.model.context_tokens, "Tokens of KV memory; 0: the model's, as far as memory allows")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+  add("-t,--threads", flags.model.threads, "Worker threads; 0: as many as cores, affinity and quota allow")
+      ->check(CLI::Range(0, 1024));
+  add("--device", flags.model.device, "What runs the model: cpu, reference");
+  add("--isa", flags.model.isa, "CPU instructions to use: avx2, avx512; empty: the best there is");
+  add("--kv-type", flags.model.kv_type, "Type of cached keys and values: f16, f32, q8");
+  add("--activations", flags.model.activations, "default: exact; int8: faster where arithmetic limits, less exact");
+  add("--layout", flags.model.layout, "Weights in memory: auto, native (as in the file), planar (repacked at load)");
+  command.add_option("--no-pass", flags.model.disabled_passes, "Switch a graph fusion off by name; all: every one");
+  add("--chat-template", flags.chat_template_file, "A Jinja file to use instead of the model's chat template");
+  add("--prefill-rows", flags.engine.prefill_rows, "Most prompt tokens in one step")->check(CLI::Range(1, 2048));
+  with_environment(command.add_flag("--deterministic", flags.engine.deterministic,
+                                    "Output that is bit-equal whatever else runs or is cached; slower"));
+}
+
+Result<std::shared_ptr<Model>> open_model(const ModelFlags& flags) {
+  ModelOptions options = flags.model;
+  if (!flags.chat_template_file.empty()) {
+    HEARTH_ASSIGN(options.chat_template, read_text(flags.chat_template_file));
+  }
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+  bool shown = false;
+  if (is_terminal(STDERR_FILENO)) {
+    options.progress = [&](size_t done, size_t total) {
+      if (!shown && Clock::now() - start < std::chrono::milliseconds(500)) return;
+      shown = true;
+      fmt::print(stderr, "\rLoading {} of {} ", bytes_text(static_cast<double>(done)),
+                 bytes_text(static_cast<double>(total)));
+    };
+  }
+  Result<std::shared_ptr<Model>> model = Model::open(flags.path, options);
+  if (shown) fmt::print(stderr, "\r\033[K");
+  if (model) {
+    for (const std::string& warning : (*model)->text().warnings()) fmt::print(stderr, "hearth: note: {}\n", warning);
+  }
+  return model;
+}
+
+void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
+  auto add = [&](const char* name, auto& value, const char* what) {
+    with_environment(command.add_option(name, value, what))->group("Sampling");
+  };
+  add("-n,--max-tokens", flags.max_tokens, "Most tokens to generate; -1: until the context is full");
+  add("--temperature,--temp", flags.temperature, "0: always the most likely token");
+  add("--top-k", flags.top_k, "Keep the k most likely; 0: off");
+  add("--top-p", flags.top_p, "Keep the smallest set with this much probability; 1: off");
+  add("--min-p", flags.min_p, "Drop what is less likely than this times the best; 0: off");
+  add("--typical-p", flags.typical_p, "Keep what is closest to the expected surprise; 1: off");
+  add("--repetition-penalty", flags.repetition_penalty, "Divides logits of recent tokens; 1: off");
+  add("--presence-penalty", flags.presence_penalty, "Subtracted once from recent tokens; 0: off");
+  add("--frequency-penalty", flags.frequency_penalty, "Subtracted for each recent occurrence; 0: off");
+  add("--penalty-last-n", flags.penalty_last_n, "How many tokens count as recent; -1: all");
+  add("--dry-multiplier", flags.dry_multiplier, "Strength of the DRY repetition penalty; 0: off");
+  add("--dry-base", flags.dry_base, "Growth of the DRY penalty with length");
+  add("--dry-allowed-length", flags.dry_allowed_length, "Longest repetition that DRY allows");
+  add("--dry-last-n", flags.dry_last_n, "Tokens that DRY looks back; -1: all");
+  add("--xtc-probability", flags.xtc_probability, "Chance that top choices are excluded; 0: off");
+  add("--xtc-threshold", flags.xtc_threshold, "What counts as a top choice for XTC");
+  add("--seed", flags.seed, "Seed of the random stream; without it a new one each time");
+  command.add_option("--logit-bias", flags.logit_bias, "ID=VALUE added to a token's logit; -inf forbids it")
+      ->group("Sampling");
+  command.add_option("--stop", flags.stop, "Text that ends the answer and is not part of it")->group("Sampling");
+}
+
+static Result<std::pair<int32_t, float>> parse_bias(const std::string& text) {
+  size_t equals = text.find('=');
+  int32_t id = 0;
+  if (equals != std::string::npos &&
+      std::from_chars(text.data(), text.data() + equals, id).ptr == text.data() + equals && id >= 0) {
+    char* end = nullptr;
+    float value = std::strtof(text.c_str() + equals + 1, &end);
+    if (end != text.c_str() + equals + 1 && *end == '\0' && !std::isnan(value)) return std::pair{id, value};
+  }
+  return fail(ErrorCode::kUsage, "--logit-bias {}: expected ID=VALUE such as 1234=-5.0 or 1234=-inf", text);
+}
+
+Result<void> apply(const SamplingFlags& flags, const Model& model, Request& request) {
+  SamplingOptions& s = request.sampling;
+  s = model.info().default_sampling;
+  auto set = [](auto& field, const auto& flag) {
+    if (flag) field = *flag;
+  };
+  set(s.temperature, flags.temperature);
+  set(s.top_k, flags.top_k);
+  set(s.top_p, flags.top_p);
+  set(s.min_p, flags.min_p);
+  set(s.typical_p, flags.typical_p);
+  set(s.repetition_penalty, flags.repetition_penalty);
+  set(s.presence_penalty, flags.presence_penalty);
+  set(s.frequency_penalty, flags.frequency_penalty);
+  set(s.penalty_last_n, flags.penalty_last_n);
+  set(s.dry_multiplier, flags.dry_multiplier);
+  set(s.dry_base, flags.dry_base);
+  set(s.dry_allowed_length, flags.dry_allowed_length);
+  set(s.dry_last_n, flags.dry_last_n);
+  set(s.xtc_probability, flags.xtc_probability);
+  set(s.xtc_threshold, flags.xtc_threshold);
+  s.seed = flags.seed ? *flags.seed : std::random_device{}();
+  for (const std::string& text : flags.logit_bias) {
+    HEARTH_ASSIGN(auto bias, parse_bias(text));
+    s.logit_bias.push_back(bias);
+  }
+  request.stop_strings = flags.stop;
+  request.max_tokens = flags.max_tokens;
+  return {};
+}
+
+}  // namespace hearth::cli

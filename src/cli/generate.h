@@ -1,0 +1,31 @@
+// Runs one request, handing text to a callback as it comes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "hearth/engine.h"
+
+namespace hearth::cli {
+
+struct Generated {
+  std::string text;
+  std::vector<TokenEvent> tokens;  // with log-probabilities, when the request asked for them
+  FinishReason reason = FinishReason::kEnd;
+  Usage usage;
+};
+
+// Submits and waits for the end. Ctrl-C cancels the generation (reason kCancelled) and nothing else; a second one ends
+// the program as usual.
+Result<Generated> generate(Engine& engine, Request request, const std::function<void(std::string_view)>& on_text);
+
+// "stop", "length", ... as the protocols call it.
+std::string_view reason_name(FinishReason reason);
+
+// "31 tokens in, 24 out, first token 0.05 s, 118.2 tok/s"
+std::string usage_text(const Usage& usage);
+
+}  // namespace hearth::cli

@@ -1,0 +1,233 @@
+// hearth synth: a model file of a real model's shapes with random weights, for speed tests without a download.
+#include <unistd.h>
+
+#include <cmath>
+#include <random>
+
+#include "cli/command.h"
+#include "files/gguf_writer.h"
+#include "quant/encode.h"
+
+namespace hearth::cli {
+namespace {
+
+struct Preset {
+  std::string_view name;
+  int64_t layers, width, ff_width, heads, kv_heads;
+  bool tied;  // the embedding is the output matrix too
+};
+
+// Shapes of the released Qwen3 checkpoints; heads are 128 wide, the vocabulary has 151,936 rows.
+constexpr Preset kPresets[] = {
+    {.name = "qwen3-0.6b", .layers = 28, .width = 1024, .ff_width = 3072, .heads = 16, .kv_heads = 8, .tied = true},
+    {.name = "qwen3-1.7b", .layers = 28, .width = 2048, .ff_width = 6144, .heads = 16, .kv_heads = 8, .tied = true},
+    {.name = "qwen3-8b", .layers = 36, .width = 4096, .ff_width = 12288, .heads = 32, .kv_heads = 8, .tied = false},
+};
+constexpr int64_t kHeadDim = 128;
+constexpr int64_t kVocab = 151936;
+
+constexpr std::string_view kChatTemplate =
+    "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+
+struct SynthFlags {
+  std::string preset;
+  std::string out;
+  std::string mix = "q4_k_m";
+  uint64_t seed = 1;
+};
+
+struct Tensor {
+  std::string name;
+  FormatId format;
+  std::vector<int64_t> shape;
+};
+
+// "q4_k_m" as published files have it: Q6_K for the head, and for attn_v and ffn_down in the first and last eighth of
+// the layers and every third between. Any other mix is the name of one format for all matrices.
+class Mix {
+ public:
+  static Result<Mix> parse(const std::string& name, int64_t layers) {
+    if (name == "q4_k_m") return Mix(FormatId::kQ4_K, true, layers);
+    HEARTH_ASSIGN(FormatId format, format_from_name(name));
+    if (!can_encode(format))
+      return fail(ErrorCode::kUsage, "cannot write {} files; q4_k_m, q8_0, q6_k and others work", name);
+    return Mix(format, false, layers);
+  }
+  FormatId base() const { return base_; }
+  FormatId head() const { return mixed_ ? FormatId::kQ6_K : base_; }
+  FormatId more_bits(int64_t layer) const {
+    bool more = layer < layers_ / 8 || layer >= 7 * layers_ / 8 || (layer - layers_ / 8) % 3 == 2;
+    return mixed_ && more ? FormatId::kQ6_K : base_;
+  }
+
+ private:
+  Mix(FormatId base, bool mixed, int64_t layers) : base_(base), mixed_(mixed), layers_(layers) {}
+  FormatId base_;
+  bool mixed_;
+  int64_t layers_;
+};
+
+std::vector<Tensor> tensor_list(const Preset& p, const Mix& mix) {
+  std::vector<Tensor> list = {{"token_embd.weight", p.tied ? mix.head() : mix.base(), {kVocab, p.width}}};
+  for (int64_t i = 0; i < p.layers; ++i) {
+    auto add = [&](std::string_view name, FormatId format, std::vector<int64_t> shape) {
+      list.push_back({fmt::format("blk.{}.{}.weight", i, name), format, std::move(shape)});
+    };
+    add("attn_norm", FormatId::kF32, {p.width});
+    add("attn_q", mix.base(), {p.heads * kHeadDim, p.width});
+    add("attn_k", mix.base(), {p.kv_heads * kHeadDim, p.width});
+    add("attn_v", mix.more_bits(i), {p.kv_heads * kHeadDim, p.width});
+    add("attn_q_norm", FormatId::kF32, {kHeadDim});
+    add("attn_k_norm", FormatId::kF32, {kHeadDim});
+    add("attn_output", mix.base(), {p.width, p.heads * kHeadDim});
+    add("ffn_norm", FormatId::kF32, {p.width});
+    add("ffn_gate", mix.base(), {p.ff_width, p.width});
+    add("ffn_up", mix.base(), {p.ff_width, p.width});
+    add("ffn_down", mix.more_bits(i), {p.width, p.ff_width});
+  }
+  list.push_back({"output_norm.weight", FormatId::kF32, {p.width}});
+  if (!p.tied) list.push_back({"output.weight", mix.head(), {kVocab, p.width}});
+  return list;
+}
+
+// Every byte as a token, so that any text tokenizes, then fillers up to the vocabulary's size and three control tokens.
+void add_vocabulary(GgufBuilder& gguf) {
+  std::vector<std::string> tokens;
+  std::vector<int32_t> types;
+  auto utf8 = [](int code) {
+    if (code < 0x80) return std::string(1, static_cast<char>(code));
+    return std::string{static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
+  };
+  // The byte alphabet of byte-level BPE: printable bytes stand for themselves, the others for U+0100 and up.
+  int shifted = 0;
+  for (int byte = 0; byte < 256; ++byte) {
+    bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+    tokens.push_back(utf8(printable ? byte : 0x100 + shifted++));
+    types.push_back(1);
+  }
+  int64_t control = kVocab - 3;
+  while (std::ssize(tokens) < control) {
+    tokens.push_back(fmt::format("[PAD{}]", tokens.size()));
+    types.push_back(5);
+  }
+  for (const char* name : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) {
+    tokens.push_back(name);
+    types.push_back(3);
+  }
+  std::vector<std::string> merges = {"t h", "i n", "e r"};
+  gguf.add("tokenizer.ggml.model", "gpt2");
+  gguf.add("tokenizer.ggml.pre", "qwen2");
+  gguf.add("tokenizer.ggml.tokens", std::span<const std::string>(tokens));
+  gguf.add("tokenizer.ggml.token_type", std::span<const int32_t>(types));
+  gguf.add("tokenizer.ggml.merges", std::span<const std::string>(merges));
+  gguf.add("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(kVocab - 1));
+  gguf.add("tokenizer.ggml.padding_token_id", static_cast<uint32_t>(kVocab - 3));
+  gguf.add("tokenizer.ggml.add_bos_token", false);
+  gguf.add("tokenizer.chat_template", kChatTemplate);
+}
+
+// Blocks of normally distributed weights, quantized once and then drawn at random: real bit patterns at the speed of a
+// copy.
+class BlockSource {
+ public:
+  BlockSource(FormatId format, double deviation, std::mt19937_64& random) : random_(random) {
+    const FormatInfo& info = format_info(format);
+    block_bytes_ = std::max<size_t>(info.block_bytes, 64 / info.block_bytes * info.block_bytes);
+    int64_t elements = static_cast<int64_t>(block_bytes_ / info.block_bytes) * info.block_elems;
+    std::normal_distribution<float> normal(0.0f, static_cast<float>(deviation));
+    std::vector<float> values(static_cast<size_t>(elements));
+    pool_.resize(kPool * block_bytes_);
+    for (size_t b = 0; b < kPool; ++b) {
+      for (float& v : values) v = normal(random);
+      encode_row(format, values, pool_.data() + b * block_bytes_);
+    }
+  }
+
+  void fill(std::vector<std::byte>& out, size_t bytes) {
+    out.resize(bytes);
+    for (size_t at = 0; at < bytes; at += block_bytes_) {
+      std::memcpy(out.data() + at, pool_.data() + random_() % kPool * block_bytes_, std::min(block_bytes_, bytes - at));
+    }
+  }
+
+ private:
+  static constexpr size_t kPool = 4096;
+  std::mt19937_64& random_;
+  size_t block_bytes_ = 0;  // of one draw: at least one block
+  std::vector<std::byte> pool_;
+};
+
+Result<void> synth(const SynthFlags& flags) {
+  const Preset* preset = nullptr;
+  std::string known;
+  for (const Preset& p : kPresets) {
+    if (p.name == flags.preset) preset = &p;
+    known.append(known.empty() ? "" : ", ").append(p.name);
+  }
+  if (!preset) return fail(ErrorCode::kUsage, "there is no preset {}; presets are {}", flags.preset, known);
+  HEARTH_ASSIGN(Mix mix, Mix::parse(flags.mix, preset->layers));
+  std::vector<Tensor> tensors = tensor_list(*preset, mix);
+
+  GgufBuilder gguf;
+  gguf.add("general.architecture", "qwen3");
+  gguf.add("general.name", fmt::format("synthetic {} {}", preset->name, flags.mix));
+  gguf.add("qwen3.block_count", static_cast<uint32_t>(preset->layers));
+  gguf.add("qwen3.context_length", uint32_t{40960});
+  gguf.add("qwen3.embedding_length", static_cast<uint32_t>(preset->width));
+  gguf.add("qwen3.feed_forward_length", static_cast<uint32_t>(preset->ff_width));
+  gguf.add("qwen3.attention.head_count", static_cast<uint32_t>(preset->heads));
+  gguf.add("qwen3.attention.head_count_kv", static_cast<uint32_t>(preset->kv_heads));
+  gguf.add("qwen3.attention.key_length", static_cast<uint32_t>(kHeadDim));
+  gguf.add("qwen3.attention.value_length", static_cast<uint32_t>(kHeadDim));
+  gguf.add("qwen3.attention.layer_norm_rms_epsilon", 1e-6f);
+  gguf.add("qwen3.rope.freq_base", 1e6f);
+  gguf.add("general.quantization_version", uint32_t{2});
+  add_vocabulary(gguf);
+  size_t total = 0;
+  for (const Tensor& tensor : tensors) {
+    gguf.add_tensor(tensor.name, tensor.format, tensor.shape);
+    size_t rows = tensor.shape.size() == 2 ? static_cast<size_t>(tensor.shape[0]) : 1;
+    total += rows * row_bytes(tensor.format, tensor.shape.back());
+  }
+  HEARTH_ASSIGN(GgufFileWriter writer, GgufFileWriter::create(flags.out, std::move(gguf)));
+
+  std::mt19937_64 random(flags.seed);
+  std::vector<std::byte> bytes;
+  size_t done = 0;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.shape.size() == 1) {
+      std::vector<float> ones(static_cast<size_t>(tensor.shape[0]), 1.0f);
+      HEARTH_TRY(writer.write(std::as_bytes(std::span(ones))));
+      continue;
+    }
+    BlockSource source(tensor.format, 1 / std::sqrt(static_cast<double>(tensor.shape[1])), random);
+    size_t row = row_bytes(tensor.format, tensor.shape[1]);
+    constexpr int64_t kRows = 1024;
+    for (int64_t r = 0; r < tensor.shape[0]; r += kRows) {
+      source.fill(bytes, static_cast<size_t>(std::min(kRows, tensor.shape[0] - r)) * row);
+      HEARTH_TRY(writer.write(bytes));
+      done += bytes.size();
+    }
+    if (is_terminal(STDERR_FILENO)) {
+      fmt::print(stderr, "\rWriting {} of {} ", bytes_text(static_cast<double>(done)),
+                 bytes_text(static_cast<double>(total)));
+    }
+  }
+  if (is_terminal(STDERR_FILENO)) fmt::print(stderr, "\r\033[K");
+  return writer.finish();
+}
+
+}  // namespace
+
+void add_synth(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<SynthFlags>();
+  CLI::App* command = add_command(app, "synth", "Write a model of real shapes with random weights", exit_code,
+                                  [flags] { return synth(*flags); });
+  command->add_option("PRESET", flags->preset, "qwen3-0.6b, qwen3-1.7b, qwen3-8b")->required();
+  command->add_option("OUT", flags->out, "The GGUF file to write")->required();
+  command->add_option("--mix", flags->mix, "Formats: q4_k_m, or one for all matrices (q8_0, q6_k, bf16 ...)");
+  command->add_option("--seed", flags->seed, "Seed of the weights");
+}
+
+}  // namespace hearth::cli
