@@ -1,0 +1,21 @@
+# cmake --install: the command, one shared library with the public API, its headers and find_package(Hearth).
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+add_library(hearth_api SHARED)
+set_target_properties(hearth_api PROPERTIES OUTPUT_NAME hearth EXPORT_NAME hearth LINKER_LANGUAGE CXX
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_link_libraries(hearth_api PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,hearth_engine>)
+target_include_directories(hearth_api INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(hearth_api INTERFACE cxx_std_20)
+
+install(TARGETS hearth RUNTIME)
+install(TARGETS hearth_api EXPORT HearthTargets LIBRARY)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/hearth ${PROJECT_BINARY_DIR}/include/hearth
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(EXPORT HearthTargets NAMESPACE Hearth:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Hearth)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/HearthConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/HearthConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Hearth)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/HearthConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/HearthConfig.cmake ${PROJECT_BINARY_DIR}/HearthConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Hearth)
