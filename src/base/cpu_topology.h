@@ -1,0 +1,23 @@
+// What this process may use of the machine: cores and memory, with affinity, SMT and cgroup limits (v1 and v2) counted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hearth {
+
+struct CpuTopology {
+  std::vector<int> cores;   // one CPU number for each physical core that affinity allows, ascending
+  int64_t cpu_quota = 0;    // whole CPUs that the cgroup grants, at least 1; 0: no limit
+  size_t memory_bytes = 0;  // available now: MemAvailable, or what the cgroup leaves if that is less
+
+  // Workers a pool should have: min(cores, quota), at least 1.
+  int64_t workers() const;
+};
+
+// Reads the system. `root` is put before /proc and /sys, so that tests can bring their own; affinity is always real.
+CpuTopology read_cpu_topology(const std::string& root = "");
+
+}  // namespace hearth
