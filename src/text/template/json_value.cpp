@@ -1,0 +1,177 @@
+// JSON into values, and values into JSON as Python's json.dumps writes them.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "text/template/interpreter.h"
+#include "text/template/unicode.h"
+
+namespace hearth::jinja {
+namespace {
+
+constexpr int kMaxJsonDepth = 200;
+
+void append_json_string(TextBuilder& out, const Text& text, bool ensure_ascii) {
+  const bool trusted = all_trusted(text);
+  std::string quoted = "\"";
+  for (size_t pos = 0; pos < text.bytes.size();) {
+    const size_t begin = pos;
+    const char32_t c = next_code_point(text.bytes, pos);
+    switch (c) {
+      case '"':
+        quoted += "\\\"";
+        break;
+      case '\\':
+        quoted += "\\\\";
+        break;
+      case '\n':
+        quoted += "\\n";
+        break;
+      case '\r':
+        quoted += "\\r";
+        break;
+      case '\t':
+        quoted += "\\t";
+        break;
+      case '\b':
+        quoted += "\\b";
+        break;
+      case '\f':
+        quoted += "\\f";
+        break;
+      default:
+        if (c < 0x20 || (ensure_ascii && c >= 0x7F && c < 0x10000)) {
+          quoted += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
+        } else if (ensure_ascii && c >= 0x10000) {
+          const uint32_t rest = c - 0x10000;
+          quoted += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (rest >> 10), 0xDC00 + (rest & 0x3FF));
+        } else {
+          quoted.append(text.bytes, begin, pos - begin);
+        }
+    }
+  }
+  quoted += '"';
+  out.append(quoted, trusted);
+}
+
+std::string float_json(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
+  return float_repr(value);
+}
+
+}  // namespace
+
+Value Interpreter::from_json(const nlohmann::ordered_json& json, bool trusted, int depth) {
+  if (depth > kMaxJsonDepth) return fail("the conversation is nested more than {} levels deep", kMaxJsonDepth);
+  if (!charge()) return {};
+  switch (json.type()) {
+    case nlohmann::ordered_json::value_t::boolean:
+      return boolean(json.get<bool>());
+    case nlohmann::ordered_json::value_t::number_integer:
+      return Value(static_cast<Int>(json.get<int64_t>()));
+    case nlohmann::ordered_json::value_t::number_unsigned:
+      return Value(static_cast<Int>(json.get<uint64_t>()));
+    case nlohmann::ordered_json::value_t::number_float:
+      return Value(json.get<double>());
+    case nlohmann::ordered_json::value_t::string: {
+      const auto& string = json.get_ref<const std::string&>();
+      charge(string.size());
+      return text(string, trusted);
+    }
+    case nlohmann::ordered_json::value_t::array: {
+      std::vector<Value> items;
+      items.reserve(json.size());
+      for (const auto& item : json) items.push_back(from_json(item, trusted, depth + 1));
+      return list(std::move(items));
+    }
+    case nlohmann::ordered_json::value_t::object: {
+      auto* dict = heap_.make<Dict>();
+      for (const auto& [name, item] : json.items()) {
+        heap_.charge(2 * sizeof(Value) + 2 * name.size());
+        dict->set(string_key(name), text(name, trusted), from_json(item, trusted, depth + 1));
+      }
+      return Value(dict);
+    }
+    default:
+      return None{};
+  }
+}
+
+Value Interpreter::to_json(const Value& value, const JsonStyle& style) {
+  TextBuilder builder;
+  json_value(builder, value, style, 0);
+  // One string of the caller in it makes the whole untrusted: finer cuts would gain nothing.
+  const bool trusted = builder.all_trusted();
+  return text(builder.bytes_, trusted);
+}
+
+void Interpreter::json_value(TextBuilder& out, const Value& value, const JsonStyle& style, int depth) {
+  if (!charge()) return;
+  if (depth > kMaxJsonDepth) {
+    fail("tojson: a value nested more than {} levels deep", kMaxJsonDepth);
+    return;
+  }
+  const auto newline = [&](int levels) {
+    if (!style.indent) return;
+    std::string line = "\n";
+    for (int i = 0; i < levels; ++i) line += *style.indent;
+    out.append(line, true);
+  };
+  if (value.is_none()) {
+    out.append("null", true);
+  } else if (value.is<bool>()) {
+    out.append(value.get<bool>() ? "true" : "false", true);
+  } else if (value.is<Int>()) {
+    out.append(int_repr(value.get<Int>()), true);
+  } else if (value.is<double>()) {
+    out.append(float_json(value.get<double>()), true);
+  } else if (value.is_string()) {
+    if (!check_size(static_cast<Int>(out.size_bytes() + value.bytes().size()))) return;
+    append_json_string(out, value.text(), style.ensure_ascii);
+  } else if (const Sequence* sequence = value.sequence();
+             sequence != nullptr && (sequence->is_list() || sequence->is_tuple())) {
+    if (sequence->items.empty()) return out.append("[]", true);
+    out.append("[", true);
+    for (size_t i = 0; i < sequence->items.size() && ok(); ++i) {
+      if (i != 0) out.append(style.item_separator, true);
+      newline(depth + 1);
+      json_value(out, sequence->items[i], style, depth + 1);
+    }
+    newline(depth);
+    out.append("]", true);
+  } else if (const Dict* dict = value.dict()) {
+    if (dict->entries.empty()) return out.append("{}", true);
+    std::vector<const std::pair<Value, Value>*> entries;
+    for (const auto& entry : dict->entries) entries.push_back(&entry);
+    if (style.sort_keys) {
+      std::stable_sort(entries.begin(), entries.end(),
+                       [&](const auto* a, const auto* b) { return less(a->first, b->first); });
+    }
+    out.append("{", true);
+    for (size_t i = 0; i < entries.size() && ok(); ++i) {
+      const auto& [name, item] = *entries[i];
+      if (i != 0) out.append(style.item_separator, true);
+      newline(depth + 1);
+      if (name.is_string()) {
+        append_json_string(out, name.text(), style.ensure_ascii);
+      } else if (name.is_none() || name.is<bool>() || name.is_number()) {
+        out.append("\"", true);
+        json_value(out, name, style, depth + 1);
+        out.append("\"", true);
+      } else {
+        fail("tojson: {} cannot be a key", type_name(name));
+      }
+      out.append(style.key_separator, true);
+      json_value(out, item, style, depth + 1);
+    }
+    newline(depth);
+    out.append("}", true);
+  } else if (value.is_undefined()) {
+    fail_undefined(value);
+  } else {
+    fail("tojson: {} cannot be written as JSON", type_name(value));
+  }
+}
+
+}  // namespace hearth::jinja
