@@ -1,0 +1,263 @@
+// The CPU as a backend: loads weights, records plans as arrays of prepared steps, runs them on the pool.
+#include "backends/backend.h"
+
+#include <cmath>
+#include <utility>
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/step.h"
+#include "base/checked_math.h"
+#include "base/cpu_topology.h"
+
+namespace hearth::cpu {
+
+void RopeTable::fill(int64_t row, int32_t position) const {
+  for (int64_t j = 0; j < pairs(); ++j) {
+    double angle = position * rope->frequency[static_cast<size_t>(j)];
+    cos[row * pairs() + j] = static_cast<float>(std::cos(angle)) * rope->magnitude;
+    sin[row * pairs() + j] = static_cast<float>(std::sin(angle)) * rope->magnitude;
+  }
+}
+
+namespace {
+
+constexpr size_t kMostScratchBytes = size_t{64} << 30;  // address space only
+
+// What a model's executables share; only one of them runs at a time.
+struct Shared {
+  const KernelTable& kernels;
+  ThreadPool& pool;
+  const Graph& graph;
+  LoadOptions options;
+  Weights weights;
+  KvPools kv;
+  Scratch arena, scratch, ropes, workers;
+  size_t worker_bytes = 0;
+  size_t vocab = 0;  // rows of the embedding table
+};
+
+class CpuExecutable : public Executable {
+ public:
+  CpuExecutable(Shared& shared, Bucket bucket, int64_t logit_rows, const float* logits, int64_t logit_cols,
+                std::vector<RopeTable> ropes, std::vector<std::unique_ptr<CpuStep>> steps)
+      : shared_(shared),
+        bucket_(bucket),
+        logit_rows_(logit_rows),
+        logits_(logits),
+        logit_cols_(logit_cols),
+        ropes_(std::move(ropes)),
+        steps_(std::move(steps)),
+        rows_(static_cast<size_t>(bucket.rows)) {}
+
+  // The engine's thread is worker 0: the step is complete when this returns.
+  Result<void> launch(const StepBatch& batch) override {
+    HEARTH_TRY(begin(batch));
+    shared_.pool.run([](void* self, int worker) { static_cast<CpuExecutable*>(self)->work(worker); }, this);
+    return {};
+  }
+
+  Result<void> wait() override { return {}; }
+
+  Result<void> read_logits(std::span<float> out) override {
+    size_t count = static_cast<size_t>(launch_.logit_rows * logit_cols_);
+    if (out.size() != count) {
+      return fail(ErrorCode::kInternal, "reading logits: {} floats asked for, the step has {}", out.size(), count);
+    }
+    std::copy_n(logits_, count, out.begin());
+    return {};
+  }
+
+ private:
+  Result<void> begin(const StepBatch& batch) {
+    auto rows = static_cast<int64_t>(batch.tokens.size()), logits = static_cast<int64_t>(batch.logit_rows.size());
+    if (rows < 1 || rows > bucket_.rows || logits > logit_rows_) {
+      return fail(ErrorCode::kInternal, "step of {} rows and {} logit rows in a plan for {} and {}", rows, logits,
+                  bucket_.rows, logit_rows_);
+    }
+    for (int32_t token : batch.tokens) {
+      if (token < 0 || static_cast<size_t>(token) >= shared_.vocab) {
+        return fail(ErrorCode::kUsage, "token {} is outside the vocabulary of {}", token, shared_.vocab);
+      }
+    }
+    int64_t next = 0;
+    for (size_t s = 0; s < batch.sequences.size(); ++s) {
+      const StepSequence& sequence = batch.sequences[s];
+      if (sequence.first_row != next || sequence.rows < 1 || next + sequence.rows > rows || sequence.position < 0 ||
+          sequence.pages.size() != shared_.graph.kv_groups.size()) {
+        return fail(ErrorCode::kInternal, "step: sequence {} has rows [{}, +{}) where row {} of {} was due", s,
+                    sequence.first_row, sequence.rows, next, rows);
+      }
+      int64_t last_page = (sequence.position + sequence.rows - 1) / kPageTokens;
+      for (const auto& pages : sequence.pages) {
+        if (static_cast<int64_t>(pages.size()) <= last_page) {
+          return fail(ErrorCode::kInternal, "step: sequence {} needs {} pages and has {}", s, last_page + 1, pages.size());
+        }
+      }
+      for (int32_t r = 0; r < sequence.rows; ++r) {
+        rows_[static_cast<size_t>(next + r)] = {.sequence = static_cast<int32_t>(s), .position = sequence.position + r};
+      }
+      next += sequence.rows;
+    }
+    if (next != rows) return fail(ErrorCode::kInternal, "step: sequences cover {} of {} rows", next, rows);
+    for (int32_t row : batch.logit_rows) {
+      if (row < 0 || row >= rows) return fail(ErrorCode::kInternal, "step: logit row {} of {}", row, rows);
+    }
+    launch_ = {.rows = rows,
+               .logit_rows = logits,
+               .tokens = batch.tokens.data(),
+               .logit_row = batch.logit_rows.data(),
+               .sequences = batch.sequences,
+               .row = rows_.data()};
+    return {};
+  }
+
+  void work(int index) const {
+    Worker worker{shared_.pool, index, shared_.workers.data() + static_cast<size_t>(index) * shared_.worker_bytes};
+    worker.each_tile(launch_.rows, [&](int64_t row) {
+      for (const RopeTable& rope : ropes_) rope.fill(row, rows_[static_cast<size_t>(row)].position);
+    });
+    for (const auto& step : steps_) {
+      worker.barrier();
+      step->run(launch_, worker);
+    }
+  }
+
+  Shared& shared_;
+  Bucket bucket_;
+  int64_t logit_rows_;
+  const float* logits_;
+  int64_t logit_cols_;
+  std::vector<RopeTable> ropes_;
+  std::vector<std::unique_ptr<CpuStep>> steps_;
+  std::vector<RowInfo> rows_;
+  Launch launch_;
+};
+
+class CpuModel : public DeviceModel {
+ public:
+  explicit CpuModel(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
+
+  Result<std::unique_ptr<Executable>> record(const Plan& plan) override {
+    Shared& s = *shared_;
+    const Graph& graph = s.graph;
+    if (plan.graph != &graph || plan.lanes.size() != 1 || plan.lanes[0].kind != LaneKind::kCompute ||
+        plan.arena_bytes.size() != 1) {
+      return fail(ErrorCode::kUnsupported, "the CPU backend runs plans of the loaded graph with one compute lane; this has {}",
+                  plan.lanes.size());
+    }
+    HEARTH_TRY(s.arena.grow(plan.arena_bytes[0]));
+
+    Pieces pieces;
+    std::vector<RopeTable> ropes;
+    for (const Rope& rope : graph.ropes) {
+      int64_t count = plan.bucket.rows * (rope.dims / 2);
+      auto* cos = at<float>(s.ropes.data(), pieces.take<float>(count));
+      auto* sin = at<float>(s.ropes.data(), pieces.take<float>(count));
+      ropes.push_back({.rope = &rope, .cos = cos, .sin = sin});
+    }
+    HEARTH_TRY(s.ropes.grow(pieces.used_bytes()));
+
+    PrepareContext context{.graph = graph,
+                           .plan = plan,
+                           .kernels = s.kernels,
+                           .weights = s.weights,
+                           .kv = s.kv,
+                           .options = s.options,
+                           .ropes = ropes,
+                           .workers = s.pool.workers(),
+                           .arena = s.arena.data(),
+                           .shared = s.scratch.data()};
+    std::vector<std::unique_ptr<CpuStep>> steps;
+    for (const Step& step : plan.lanes[0].steps) {
+      const Node& node = graph.nodes[static_cast<size_t>(step.node)];
+      steps.push_back(std::visit([&](const auto& op) { return prepare(op, context); }, node.op));
+    }
+    HEARTH_TRY(s.scratch.grow(context.shared_bytes));
+    // Workers' parts move when they grow, which is fine: steps get theirs anew each time they run.
+    s.worker_bytes = std::max(s.worker_bytes, round_up<size_t>(context.worker_bytes, 4096));
+    HEARTH_TRY(s.workers.grow(s.worker_bytes * static_cast<size_t>(s.pool.workers())));
+    return std::unique_ptr<Executable>(new CpuExecutable(s, plan.bucket, plan.logit_rows, context.value(graph.logits),
+                                                         graph.value(graph.logits).cols, std::move(ropes),
+                                                         std::move(steps)));
+  }
+
+  Result<void> copy_page(int32_t kv_group, int32_t from, int32_t to) override {
+    shared_->kv.copy_page(kv_group, from, to);
+    return {};
+  }
+
+ private:
+  std::unique_ptr<Shared> shared_;
+};
+
+std::vector<int> worker_cpus(const CpuTopology& topology, int64_t threads) {
+  int64_t count = threads > 0 ? threads : topology.workers();
+  std::vector<int> cpus(static_cast<size_t>(count), -1);
+  // More workers than cores: which shares a core with which is better left to the system.
+  if (count <= static_cast<int64_t>(topology.cores.size())) std::copy_n(topology.cores.begin(), count, cpus.begin());
+  return cpus;
+}
+
+class CpuBackend : public Backend {
+ public:
+  CpuBackend(const KernelTable& kernels, const CpuTopology& topology, int64_t threads)
+      : kernels_(kernels), pool_(worker_cpus(topology, threads)) {
+    info_ = {.name = "cpu",
+             .description = fmt::format("{}, {} worker{}", kernels.title, pool_.workers(), pool_.workers() == 1 ? "" : "s"),
+             .memory_bytes = topology.memory_bytes};
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  size_t page_bytes(const KvGroup& group, KvType type) const override { return KvPools::page_bytes(group, type); }
+  size_t weight_bytes(const Graph& graph, WeightLayout layout) const override {
+    return Weights::planar_bytes(graph, layout);
+  }
+
+  Result<std::unique_ptr<DeviceModel>> load(const Graph& graph, const LoadOptions& options) override {
+    HEARTH_ASSIGN(KvPools kv, KvPools::allocate(graph.kv_groups, options.kv_type, options.kv_pages));
+    HEARTH_ASSIGN(Weights weights, Weights::load(graph, options, kernels_, pool_));
+    HEARTH_ASSIGN(Scratch arena, Scratch::reserve(kMostScratchBytes));
+    HEARTH_ASSIGN(Scratch scratch, Scratch::reserve(kMostScratchBytes));
+    HEARTH_ASSIGN(Scratch ropes, Scratch::reserve(kMostScratchBytes));
+    HEARTH_ASSIGN(Scratch workers, Scratch::reserve(kMostScratchBytes));
+    size_t vocab = 0;
+    for (const Node& node : graph.nodes) {
+      if (const auto* embed = std::get_if<EmbedOp>(&node.op)) {
+        vocab = static_cast<size_t>(graph.weight(embed->table).rows);
+      }
+    }
+    std::unique_ptr<Shared> shared(new Shared{.kernels = kernels_,
+                                              .pool = pool_,
+                                              .graph = graph,
+                                              .options = options,
+                                              .weights = std::move(weights),
+                                              .kv = std::move(kv),
+                                              .arena = std::move(arena),
+                                              .scratch = std::move(scratch),
+                                              .ropes = std::move(ropes),
+                                              .workers = std::move(workers),
+                                              .vocab = vocab});
+    return std::unique_ptr<DeviceModel>(new CpuModel(std::move(shared)));
+  }
+
+ private:
+  const KernelTable& kernels_;
+  ThreadPool pool_;
+  DeviceInfo info_;
+};
+
+}  // namespace
+}  // namespace hearth::cpu
+
+namespace hearth {
+
+Result<std::unique_ptr<Backend>> make_cpu_backend(const BackendOptions& options) {
+  constexpr int64_t kMostThreads = 1024;
+  if (options.threads < 0 || options.threads > kMostThreads) {
+    return fail(ErrorCode::kUsage, "{} threads asked for; between 1 and {} work, 0 chooses", options.threads, kMostThreads);
+  }
+  HEARTH_ASSIGN(const cpu::KernelTable* kernels, cpu::select_isa(options.isa));
+  return std::unique_ptr<Backend>(new cpu::CpuBackend(*kernels, read_cpu_topology(), options.threads));
+}
+
+}  // namespace hearth

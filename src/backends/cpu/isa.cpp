@@ -1,0 +1,122 @@
+#include "backends/cpu/isa.h"
+
+#include <cstdint>
+#include <cstdlib>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace hearth::cpu {
+namespace {
+
+struct Isa {
+  std::string_view name;
+  const KernelTable& (*table)();
+  bool (*usable)();
+  std::string_view needs;
+};
+
+#if defined(__x86_64__)
+
+// What the processor reports, and which registers the operating system saves (XCR0).
+struct Features {
+  bool avx2 = false, fma = false, f16c = false;
+  bool avx512 = false;  // F, BW, DQ, VL
+  bool vnni = false;
+  bool os_ymm = false, os_zmm = false;
+};
+
+Features read_features() {
+  Features f;
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return f;
+  f.fma = c >> 12 & 1;
+  f.f16c = c >> 29 & 1;
+  if (c >> 27 & 1) {  // OSXSAVE
+    uint32_t low, high;
+    asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    f.os_ymm = (low & 0x06) == 0x06;
+    f.os_zmm = (low & 0xe6) == 0xe6;
+  }
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+    f.avx2 = b >> 5 & 1;
+    f.avx512 = (b >> 16 & 1) && (b >> 17 & 1) && (b >> 30 & 1) && (b >> 31 & 1);
+    f.vnni = c >> 11 & 1;
+  }
+  return f;
+}
+
+const Features& features() {
+  static const Features f = read_features();
+  return f;
+}
+
+bool has_avx2() { return features().avx2 && features().fma && features().f16c && features().os_ymm; }
+bool has_avx512() { return has_avx2() && features().avx512 && features().vnni && features().os_zmm; }
+
+std::string features_text() {
+  const Features& f = features();
+  std::string text;
+  auto add = [&](bool has, const char* name) {
+    if (has) text.append(text.empty() ? "" : ", ").append(name);
+  };
+  add(f.avx2, "AVX2"), add(f.fma, "FMA"), add(f.f16c, "F16C"), add(f.avx512, "AVX-512 F/BW/DQ/VL"),
+      add(f.vnni, "AVX-512 VNNI");
+  if (text.empty()) text = "none of AVX2, FMA, F16C";
+  if (f.avx2 && !f.os_ymm) text += " (but the operating system does not save 256-bit registers)";
+  if (f.avx512 && !f.os_zmm) text += " (but the operating system does not save 512-bit registers)";
+  return text;
+}
+
+constexpr Isa kIsas[] = {
+    {"avx512", avx512_kernels, has_avx512, "AVX-512 F/BW/DQ/VL and VNNI"},
+    {"avx2", avx2_kernels, has_avx2, "AVX2, FMA and F16C"},
+    {"portable", portable_kernels, [] { return true; }, "nothing"},
+};
+
+#else
+
+std::string features_text() { return "another architecture"; }
+
+constexpr Isa kIsas[] = {{"portable", portable_kernels, [] { return true; }, "nothing"}};
+
+#endif
+
+}  // namespace
+
+Result<const KernelTable*> select_isa(std::string_view name) {
+  if (name.empty()) {
+    if (const char* forced = std::getenv("HEARTH_CPU_ISA")) name = forced;
+  }
+  if (name.empty()) {
+    const Isa* best = nullptr;
+    for (const Isa& isa : kIsas) {
+      if (!best && isa.usable() && (isa.name != "portable" || std::size(kIsas) == 1)) best = &isa;
+    }
+    if (best) return &best->table();
+    return fail(ErrorCode::kUnsupported,
+                "the CPU backend needs at least AVX2, FMA and F16C; this machine has {}; HEARTH_CPU_ISA=portable runs "
+                "anywhere, slowly",
+                features_text());
+  }
+  std::string names;
+  for (const Isa& isa : kIsas) {
+    names.append(names.empty() ? "" : ", ").append(isa.name);
+    if (isa.name != name) continue;
+    if (isa.usable()) return &isa.table();
+    return fail(ErrorCode::kUnsupported, "CPU instruction set {} needs {}; this machine has {}", name, isa.needs,
+                features_text());
+  }
+  return fail(ErrorCode::kUsage, "CPU instruction set '{}' is unknown; there are: {}", name, names);
+}
+
+std::vector<std::string_view> usable_isas() {
+  std::vector<std::string_view> names;
+  for (const Isa& isa : kIsas) {
+    if (isa.usable()) names.push_back(isa.name);
+  }
+  return names;
+}
+
+}  // namespace hearth::cpu

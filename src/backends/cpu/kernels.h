@@ -1,0 +1,141 @@
+// What the kernels of one instruction set offer: plain functions over plain pointers, in a table per ISA. They are
+// compiled once per ISA from kernels.cpp; nothing here may bring code that a linker could merge across flag sets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hearth::cpu {
+
+inline constexpr int64_t kLanes = 16;       // rows of a weight panel, tokens of a KV page: lanes of every kernel
+inline constexpr int64_t kActBlock = 32;    // activations that share a scale
+inline constexpr int64_t kKBlock = 256;     // columns of a panel that are unpacked at a time; a multiple of all blocks
+inline constexpr int64_t kKeyBlock = 64;    // keys per softmax update in prefill attention
+inline constexpr int64_t kKeySplit = 512;   // keys per softmax update in decode attention
+inline constexpr int64_t kQueryRows = 96;   // most rows (queries x heads) of a prefill attention tile
+inline constexpr int64_t kMaxHeadGroup = 16;  // most query heads of a tile that share a kv head
+
+// Formats with a planar layout (quant/layout.h), in the order of the kernel tables.
+enum class PlanarKind : uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ4_K, kQ5_K, kQ6_K };
+inline constexpr int kPlanarKinds = 11;
+
+// One planar panel: 16 rows.
+struct PanelView {
+  const uint8_t* codes;
+  const uint8_t* high;
+  const uint8_t* sub_scales;
+  const uint16_t* scales;
+  int64_t cols;
+};
+
+// Rows of activations as integers, for formats with integer codes: x = scale * code, a scale per kActBlock. Within
+// each four, codes lie in the order 0, 2, 1, 3: `(line >> s) & 0x00ff00ff` takes every second byte of planar codes.
+struct IntRows {
+  int16_t* codes;       // [rows][code_stride]
+  float* scales;        // [rows][scale_stride]
+  int32_t* sums;        // [rows][2 * scale_stride]: of the codes of each 16
+  int64_t code_stride;
+  int64_t scale_stride;
+};
+
+// Writes columns [k0, k0 + kn) of a panel as f32 [kn][16]. kn <= kKBlock; k0 is a multiple of kKBlock.
+struct Unpacker {
+  void (*run)(const Unpacker& self, int64_t panel, int64_t k0, int64_t kn, float* out);
+  const void* context;
+};
+
+// out[panel][row][lane] = rows of A x one or two panels, in f32.
+struct GemmTile {
+  const float* a;  // [ceil(rows / gemm_rows)][cols][gemm_rows], as pack_rows writes it
+  int64_t rows;
+  int64_t cols;
+  int panels;  // 1 or 2
+  const Unpacker* unpack[2];
+  int64_t panel[2];
+  float* scratch;  // [2][kKBlock][16]
+  float* out;      // [panels][rows rounded up to gemm_rows][16]
+};
+
+enum class KvFormat : uint8_t { kF32, kF16 };
+
+// The pages of one kv head in one layer. A page holds K as [head_dim][16 tokens], then V as [16 tokens][v_stride].
+struct KvView {
+  uint8_t* base;       // of page 0
+  size_t page_stride_bytes;
+  size_t v_offset_bytes;
+  const int32_t* pages;  // of the sequence
+  int64_t head_dim;
+  int64_t v_stride;  // head_dim rounded up to 16
+  KvFormat format;
+};
+
+// Partial softmax of `heads` query heads over keys [begin, end), which lie in one split of kKeySplit.
+struct DecodeAttention {
+  KvView kv;
+  const float* q;  // [heads][head_dim], scaled
+  int64_t heads;   // <= kMaxHeadGroup
+  int64_t begin;
+  int64_t end;
+  float* scratch;  // [heads][kKeySplit]
+  float* max;      // [heads]
+  float* sum;      // [heads]
+  float* out;      // [heads][v_stride], not yet divided by the sum
+};
+
+// Causal attention of `rows` = queries x heads rows, row q * heads + h, against all their visible keys.
+struct PrefillAttention {
+  KvView kv;
+  const float* q;        // packed as by pack_rows from [rows][head_dim], scaled
+  int64_t heads;         // <= kMaxHeadGroup
+  int64_t queries;       // queries * heads <= kQueryRows
+  int64_t position;      // of the first query
+  int64_t window;        // 0: none
+  float* scratch;        // prefill_scratch_floats(v_stride)
+  float* out;            // [rows][v_stride], divided by the sum
+};
+
+inline constexpr int64_t prefill_scratch_floats(int64_t v_stride) {
+  return kLanes * v_stride + kKeyBlock * v_stride + kQueryRows * kKeyBlock + 2 * kQueryRows;
+}
+
+struct KernelTable {
+  const char* name;    // "avx2"
+  const char* title;   // "AVX2"
+  int64_t gemm_rows;   // rows of A per micro-tile; divides kQueryRows
+  int gemm_panels;     // panels that gemm takes best at a time
+
+  // Rows of n floats.
+  void (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);
+  void (*add)(const float* a, const float* b, int64_t n, float* out);
+  void (*silu_mul)(const float* gate, const float* up, int64_t n, float* out);
+  void (*gelu_mul)(const float* gate, const float* up, int64_t n, float* out);
+  // First `dims` of x [head_dim]; cos and sin [dims / 2]; half: pairs (j, j + dims / 2), else (2j, 2j + 1).
+  void (*rope)(float* x, const float* cos, const float* sin, int64_t dims, bool half);
+
+  // Row `row` of `out` becomes x [n], n a multiple of kActBlock, in integers of magnitude <= limit.
+  void (*quantize)(const float* x, int64_t n, int32_t limit, const IntRows& out, int64_t row);
+  // out[row][lane] for rows [0, rows) of integer activations; formats with integer codes.
+  void (*dot_int[kPlanarKinds])(const PanelView& panel, const IntRows& a, int64_t rows, float* out);
+  // out[row][lane] (+)= columns [0, n) of float rows times unpacked weights [n][16].
+  void (*dot_float)(const float* weights, int64_t n, const float* a, int64_t stride, int64_t rows, bool add, float* out);
+  // Columns [k0, k0 + kn) of a panel as f32 [kn][16], bit-equal to decode_row.
+  void (*unpack[kPlanarKinds])(const PanelView& panel, int64_t k0, int64_t kn, float* out);
+
+  // Rows [0, rows) of x, rows <= gemm_rows, as one micro-tile [n][gemm_rows]; missing rows are zeros.
+  void (*pack_rows)(const float* x, int64_t stride, int64_t rows, int64_t n, float* out);
+  void (*gemm)(const GemmTile& tile);
+
+  // Writes the key and value of one token (position within the sequence) for one kv head.
+  void (*kv_append)(const KvView& kv, int64_t position, const float* k, const float* v);
+  void (*attend_decode)(const DecodeAttention& a);
+  // (max, sum, out) of a head becomes the softmax over both its keys and those of the other triple.
+  void (*merge_split)(float* max, float* sum, float* out, float other_max, float other_sum, const float* other,
+                      int64_t n);
+  void (*attend_prefill)(const PrefillAttention& a);
+};
+
+const KernelTable& portable_kernels();
+const KernelTable& avx2_kernels();
+const KernelTable& avx512_kernels();
+
+}  // namespace hearth::cpu

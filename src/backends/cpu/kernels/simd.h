@@ -1,0 +1,471 @@
+// Sixteen lanes of f32 or int32, the unit of every kernel: one AVX-512 register, two AVX2 registers, or plain arrays.
+// Part of kernels.cpp; everything is local to the translation unit, because each ISA compiles its own.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define HEARTH_INLINE inline __attribute__((always_inline))
+
+namespace hearth::cpu {
+namespace {
+
+#if defined(__AVX512F__)
+
+struct F32x16 {
+  __m512 v;
+};
+struct I32x16 {
+  __m512i v;
+};
+
+HEARTH_INLINE F32x16 zero_f() { return {_mm512_setzero_ps()}; }
+HEARTH_INLINE F32x16 set1(float x) { return {_mm512_set1_ps(x)}; }
+HEARTH_INLINE F32x16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
+HEARTH_INLINE void store(float* p, F32x16 a) { _mm512_storeu_ps(p, a.v); }
+HEARTH_INLINE F32x16 load_part(const float* p, int64_t n) {
+  return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p)};
+}
+HEARTH_INLINE void store_part(float* p, F32x16 a, int64_t n) {
+  _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), a.v);
+}
+HEARTH_INLINE F32x16 add(F32x16 a, F32x16 b) { return {_mm512_add_ps(a.v, b.v)}; }
+HEARTH_INLINE F32x16 sub(F32x16 a, F32x16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
+HEARTH_INLINE F32x16 mul(F32x16 a, F32x16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
+HEARTH_INLINE F32x16 div(F32x16 a, F32x16 b) { return {_mm512_div_ps(a.v, b.v)}; }
+HEARTH_INLINE F32x16 max(F32x16 a, F32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }
+HEARTH_INLINE F32x16 min(F32x16 a, F32x16 b) { return {_mm512_min_ps(a.v, b.v)}; }
+HEARTH_INLINE F32x16 abs(F32x16 a) { return {_mm512_abs_ps(a.v)}; }
+HEARTH_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+HEARTH_INLINE F32x16 fnma(F32x16 a, F32x16 b, F32x16 c) { return {_mm512_fnmadd_ps(a.v, b.v, c.v)}; }
+HEARTH_INLINE F32x16 to_f32(I32x16 a) { return {_mm512_cvtepi32_ps(a.v)}; }
+HEARTH_INLINE I32x16 round_to_int(F32x16 a) { return {_mm512_cvtps_epi32(a.v)}; }
+HEARTH_INLINE F32x16 bits_to_f32(I32x16 a) { return {_mm512_castsi512_ps(a.v)}; }
+// The first n lanes of a, the others of b.
+HEARTH_INLINE F32x16 first_lanes(F32x16 a, F32x16 b, int64_t n) {
+  return {_mm512_mask_blend_ps(static_cast<__mmask16>((1u << n) - 1), b.v, a.v)};
+}
+HEARTH_INLINE float sum_lanes(F32x16 a) { return _mm512_reduce_add_ps(a.v); }
+HEARTH_INLINE float max_lanes(F32x16 a) { return _mm512_reduce_max_ps(a.v); }
+
+HEARTH_INLINE I32x16 zero_i() { return {_mm512_setzero_si512()}; }
+HEARTH_INLINE I32x16 set1(int32_t x) { return {_mm512_set1_epi32(x)}; }
+HEARTH_INLINE I32x16 load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+HEARTH_INLINE I32x16 add(I32x16 a, I32x16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
+HEARTH_INLINE I32x16 sub(I32x16 a, I32x16 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+HEARTH_INLINE I32x16 bit_and(I32x16 a, I32x16 b) { return {_mm512_and_si512(a.v, b.v)}; }
+HEARTH_INLINE I32x16 bit_or(I32x16 a, I32x16 b) { return {_mm512_or_si512(a.v, b.v)}; }
+HEARTH_INLINE int32_t sum_lanes(I32x16 a) { return _mm512_reduce_add_epi32(a.v); }
+// Logical shift right; left for negative n.
+template <int N>
+HEARTH_INLINE I32x16 shift(I32x16 a) {
+  if constexpr (N > 0) return {_mm512_srli_epi32(a.v, N)};
+  if constexpr (N < 0) return {_mm512_slli_epi32(a.v, -N)};
+  return a;
+}
+template <int N>
+HEARTH_INLINE I32x16 shift_signed(I32x16 a) {
+  return {_mm512_srai_epi32(a.v, N)};
+}
+template <int N>
+HEARTH_INLINE I32x16 shift_halves(I32x16 a) {  // of each 16-bit half, right
+  return {_mm512_srli_epi16(a.v, N)};
+}
+// acc + the products of both 16-bit halves.
+HEARTH_INLINE I32x16 dot_halves(I32x16 acc, I32x16 a, I32x16 b) { return {_mm512_dpwssd_epi32(acc.v, a.v, b.v)}; }
+HEARTH_INLINE F32x16 load_f16(const uint16_t* p) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+HEARTH_INLINE void store_f16(uint16_t* p, F32x16 a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
+}
+// Low and high halves of 16 dwords as f16.
+HEARTH_INLINE void f16_halves(I32x16 a, F32x16& low, F32x16& high) {
+  low = {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(a.v))};
+  high = {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(a.v, 16)))};
+}
+// 16 values of int16 range, each four in the order 0, 2, 1, 3.
+HEARTH_INLINE void store_i16_interleaved(int16_t* p, I32x16 a) {
+  const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_shuffle_epi8(_mm512_cvtepi32_epi16(a.v), order));
+}
+
+#elif defined(__AVX2__)
+
+struct F32x16 {
+  __m256 lo, hi;
+};
+struct I32x16 {
+  __m256i lo, hi;
+};
+
+HEARTH_INLINE __m256i lane_mask(int64_t n, int first) {  // lane first + i < n
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n) - first), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+HEARTH_INLINE F32x16 zero_f() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+HEARTH_INLINE F32x16 set1(float x) {
+  __m256 v = _mm256_set1_ps(x);
+  return {v, v};
+}
+HEARTH_INLINE F32x16 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+HEARTH_INLINE void store(float* p, F32x16 a) {
+  _mm256_storeu_ps(p, a.lo);
+  _mm256_storeu_ps(p + 8, a.hi);
+}
+HEARTH_INLINE F32x16 load_part(const float* p, int64_t n) {
+  return {_mm256_maskload_ps(p, lane_mask(n, 0)), _mm256_maskload_ps(p + 8, lane_mask(n, 8))};
+}
+HEARTH_INLINE void store_part(float* p, F32x16 a, int64_t n) {
+  _mm256_maskstore_ps(p, lane_mask(n, 0), a.lo);
+  _mm256_maskstore_ps(p + 8, lane_mask(n, 8), a.hi);
+}
+HEARTH_INLINE F32x16 add(F32x16 a, F32x16 b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
+HEARTH_INLINE F32x16 sub(F32x16 a, F32x16 b) { return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }
+HEARTH_INLINE F32x16 mul(F32x16 a, F32x16 b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
+HEARTH_INLINE F32x16 div(F32x16 a, F32x16 b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
+HEARTH_INLINE F32x16 max(F32x16 a, F32x16 b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
+HEARTH_INLINE F32x16 min(F32x16 a, F32x16 b) { return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)}; }
+HEARTH_INLINE F32x16 abs(F32x16 a) {
+  const __m256 mask = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
+  return {_mm256_and_ps(a.lo, mask), _mm256_and_ps(a.hi, mask)};
+}
+HEARTH_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+  return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+HEARTH_INLINE F32x16 fnma(F32x16 a, F32x16 b, F32x16 c) {
+  return {_mm256_fnmadd_ps(a.lo, b.lo, c.lo), _mm256_fnmadd_ps(a.hi, b.hi, c.hi)};
+}
+HEARTH_INLINE F32x16 to_f32(I32x16 a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }
+HEARTH_INLINE I32x16 round_to_int(F32x16 a) { return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)}; }
+HEARTH_INLINE F32x16 bits_to_f32(I32x16 a) { return {_mm256_castsi256_ps(a.lo), _mm256_castsi256_ps(a.hi)}; }
+// The first n lanes of a, the others of b.
+HEARTH_INLINE F32x16 first_lanes(F32x16 a, F32x16 b, int64_t n) {
+  return {_mm256_blendv_ps(b.lo, a.lo, _mm256_castsi256_ps(lane_mask(n, 0))),
+          _mm256_blendv_ps(b.hi, a.hi, _mm256_castsi256_ps(lane_mask(n, 8)))};
+}
+HEARTH_INLINE float sum_lanes(F32x16 a) {
+  __m256 s = _mm256_add_ps(a.lo, a.hi);
+  __m128 t = _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+  t = _mm_add_ps(t, _mm_movehl_ps(t, t));
+  return _mm_cvtss_f32(_mm_add_ss(t, _mm_movehdup_ps(t)));
+}
+HEARTH_INLINE float max_lanes(F32x16 a) {
+  __m256 s = _mm256_max_ps(a.lo, a.hi);
+  __m128 t = _mm_max_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+  t = _mm_max_ps(t, _mm_movehl_ps(t, t));
+  return _mm_cvtss_f32(_mm_max_ss(t, _mm_movehdup_ps(t)));
+}
+
+HEARTH_INLINE I32x16 zero_i() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+HEARTH_INLINE I32x16 set1(int32_t x) {
+  __m256i v = _mm256_set1_epi32(x);
+  return {v, v};
+}
+HEARTH_INLINE I32x16 load(const uint8_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
+}
+HEARTH_INLINE I32x16 add(I32x16 a, I32x16 b) { return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)}; }
+HEARTH_INLINE I32x16 sub(I32x16 a, I32x16 b) { return {_mm256_sub_epi32(a.lo, b.lo), _mm256_sub_epi32(a.hi, b.hi)}; }
+HEARTH_INLINE I32x16 bit_and(I32x16 a, I32x16 b) {
+  return {_mm256_and_si256(a.lo, b.lo), _mm256_and_si256(a.hi, b.hi)};
+}
+HEARTH_INLINE I32x16 bit_or(I32x16 a, I32x16 b) { return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)}; }
+HEARTH_INLINE int32_t sum_lanes(I32x16 a) {
+  __m256i s = _mm256_add_epi32(a.lo, a.hi);
+  __m128i t = _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
+  t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(t, _mm_shuffle_epi32(t, 0xb1)));
+}
+// Logical shift right; left for negative n.
+template <int N>
+HEARTH_INLINE I32x16 shift(I32x16 a) {
+  if constexpr (N > 0) return {_mm256_srli_epi32(a.lo, N), _mm256_srli_epi32(a.hi, N)};
+  if constexpr (N < 0) return {_mm256_slli_epi32(a.lo, -N), _mm256_slli_epi32(a.hi, -N)};
+  return a;
+}
+template <int N>
+HEARTH_INLINE I32x16 shift_signed(I32x16 a) {
+  return {_mm256_srai_epi32(a.lo, N), _mm256_srai_epi32(a.hi, N)};
+}
+template <int N>
+HEARTH_INLINE I32x16 shift_halves(I32x16 a) {  // of each 16-bit half, right
+  return {_mm256_srli_epi16(a.lo, N), _mm256_srli_epi16(a.hi, N)};
+}
+// acc + the products of both 16-bit halves.
+HEARTH_INLINE I32x16 dot_halves(I32x16 acc, I32x16 a, I32x16 b) {
+  return {_mm256_add_epi32(acc.lo, _mm256_madd_epi16(a.lo, b.lo)),
+          _mm256_add_epi32(acc.hi, _mm256_madd_epi16(a.hi, b.hi))};
+}
+HEARTH_INLINE F32x16 load_f16(const uint16_t* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+          _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
+}
+HEARTH_INLINE void store_f16(uint16_t* p, F32x16 a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(a.hi, _MM_FROUND_TO_NEAREST_INT));
+}
+// Low and high halves of 8 dwords as f16.
+HEARTH_INLINE void f16_halves(__m256i a, __m256& low, __m256& high) {
+  __m256i both = _mm256_packus_epi32(_mm256_and_si256(a, _mm256_set1_epi32(0xffff)), _mm256_srli_epi32(a, 16));
+  both = _mm256_permute4x64_epi64(both, 0xd8);  // packing works within 128 bits
+  low = _mm256_cvtph_ps(_mm256_castsi256_si128(both));
+  high = _mm256_cvtph_ps(_mm256_extracti128_si256(both, 1));
+}
+HEARTH_INLINE void f16_halves(I32x16 a, F32x16& low, F32x16& high) {
+  f16_halves(a.lo, low.lo, high.lo);
+  f16_halves(a.hi, low.hi, high.hi);
+}
+// 16 values of int16 range, each four in the order 0, 2, 1, 3.
+HEARTH_INLINE void store_i16_interleaved(int16_t* p, I32x16 a) {
+  const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
+  __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xd8);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_shuffle_epi8(packed, order));
+}
+
+#else
+
+struct F32x16 {
+  float v[16];
+};
+struct I32x16 {
+  int32_t v[16];
+};
+
+template <class T, class F>
+HEARTH_INLINE T lanes(F f) {
+  T out;
+  for (int i = 0; i < 16; ++i) out.v[i] = f(i);
+  return out;
+}
+HEARTH_INLINE F32x16 zero_f() { return {}; }
+HEARTH_INLINE F32x16 set1(float x) {
+  return lanes<F32x16>([=](int) { return x; });
+}
+HEARTH_INLINE F32x16 load(const float* p) {
+  return lanes<F32x16>([=](int i) { return p[i]; });
+}
+HEARTH_INLINE void store(float* p, F32x16 a) { memcpy(p, a.v, sizeof a.v); }
+HEARTH_INLINE F32x16 load_part(const float* p, int64_t n) {
+  return lanes<F32x16>([=](int i) { return i < n ? p[i] : 0.0f; });
+}
+HEARTH_INLINE void store_part(float* p, F32x16 a, int64_t n) {
+  for (int64_t i = 0; i < n && i < 16; ++i) p[i] = a.v[i];
+}
+HEARTH_INLINE F32x16 add(F32x16 a, F32x16 b) {
+  return lanes<F32x16>([&](int i) { return a.v[i] + b.v[i]; });
+}
+HEARTH_INLINE F32x16 sub(F32x16 a, F32x16 b) {
+  return lanes<F32x16>([&](int i) { return a.v[i] - b.v[i]; });
+}
+HEARTH_INLINE F32x16 mul(F32x16 a, F32x16 b) {
+  return lanes<F32x16>([&](int i) { return a.v[i] * b.v[i]; });
+}
+HEARTH_INLINE F32x16 div(F32x16 a, F32x16 b) {
+  return lanes<F32x16>([&](int i) { return a.v[i] / b.v[i]; });
+}
+HEARTH_INLINE F32x16 max(F32x16 a, F32x16 b) {
+  return lanes<F32x16>([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+}
+HEARTH_INLINE F32x16 min(F32x16 a, F32x16 b) {
+  return lanes<F32x16>([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
+}
+HEARTH_INLINE F32x16 abs(F32x16 a) {
+  return lanes<F32x16>([&](int i) { return __builtin_fabsf(a.v[i]); });
+}
+HEARTH_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+#if defined(__FP_FAST_FMAF)
+  return lanes<F32x16>([&](int i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });
+#else  // without the instruction fmaf is a library call
+  return lanes<F32x16>([&](int i) { return a.v[i] * b.v[i] + c.v[i]; });
+#endif
+}
+HEARTH_INLINE F32x16 fnma(F32x16 a, F32x16 b, F32x16 c) {
+  return fma(lanes<F32x16>([&](int i) { return -a.v[i]; }), b, c);
+}
+HEARTH_INLINE F32x16 to_f32(I32x16 a) {
+  return lanes<F32x16>([&](int i) { return static_cast<float>(a.v[i]); });
+}
+HEARTH_INLINE I32x16 round_to_int(F32x16 a) {
+  return lanes<I32x16>([&](int i) { return static_cast<int32_t>(__builtin_rintf(a.v[i])); });
+}
+HEARTH_INLINE F32x16 bits_to_f32(I32x16 a) {
+  F32x16 out;
+  memcpy(out.v, a.v, sizeof out.v);
+  return out;
+}
+// The first n lanes of a, the others of b.
+HEARTH_INLINE F32x16 first_lanes(F32x16 a, F32x16 b, int64_t n) {
+  return lanes<F32x16>([&](int i) { return i < n ? a.v[i] : b.v[i]; });
+}
+HEARTH_INLINE float sum_lanes(F32x16 a) {
+  for (int width = 8; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) a.v[i] += a.v[i + width];
+  }
+  return a.v[0];
+}
+HEARTH_INLINE float max_lanes(F32x16 a) {
+  float best = a.v[0];
+  for (int i = 1; i < 16; ++i) best = a.v[i] > best ? a.v[i] : best;
+  return best;
+}
+
+HEARTH_INLINE I32x16 zero_i() { return {}; }
+HEARTH_INLINE I32x16 set1(int32_t x) {
+  return lanes<I32x16>([=](int) { return x; });
+}
+HEARTH_INLINE I32x16 load(const uint8_t* p) {
+  I32x16 out;
+  memcpy(out.v, p, sizeof out.v);
+  return out;
+}
+HEARTH_INLINE I32x16 add(I32x16 a, I32x16 b) {
+  return lanes<I32x16>([&](int i) { return a.v[i] + b.v[i]; });
+}
+HEARTH_INLINE I32x16 sub(I32x16 a, I32x16 b) {
+  return lanes<I32x16>([&](int i) { return a.v[i] - b.v[i]; });
+}
+HEARTH_INLINE I32x16 bit_and(I32x16 a, I32x16 b) {
+  return lanes<I32x16>([&](int i) { return a.v[i] & b.v[i]; });
+}
+HEARTH_INLINE I32x16 bit_or(I32x16 a, I32x16 b) {
+  return lanes<I32x16>([&](int i) { return a.v[i] | b.v[i]; });
+}
+HEARTH_INLINE int32_t sum_lanes(I32x16 a) {
+  int32_t sum = 0;
+  for (int i = 0; i < 16; ++i) sum += a.v[i];
+  return sum;
+}
+// Logical shift right; left for negative n.
+template <int N>
+HEARTH_INLINE I32x16 shift(I32x16 a) {
+  return lanes<I32x16>([&](int i) {
+    auto bits = static_cast<uint32_t>(a.v[i]);
+    if constexpr (N >= 0) return static_cast<int32_t>(bits >> N);
+    if constexpr (N < 0) return static_cast<int32_t>(bits << -N);
+  });
+}
+template <int N>
+HEARTH_INLINE I32x16 shift_signed(I32x16 a) {
+  return lanes<I32x16>([&](int i) { return a.v[i] >> N; });
+}
+template <int N>
+HEARTH_INLINE I32x16 shift_halves(I32x16 a) {  // of each 16-bit half, right
+  constexpr uint32_t kMask = (0xffffu >> N) * 0x10001u;
+  return lanes<I32x16>([&](int i) { return static_cast<int32_t>((static_cast<uint32_t>(a.v[i]) >> N) & kMask); });
+}
+// acc + the products of both 16-bit halves.
+HEARTH_INLINE I32x16 dot_halves(I32x16 acc, I32x16 a, I32x16 b) {
+  return lanes<I32x16>([&](int i) {
+    int32_t low = static_cast<int16_t>(a.v[i]) * static_cast<int16_t>(b.v[i]);
+    return acc.v[i] + low + (a.v[i] >> 16) * (b.v[i] >> 16);
+  });
+}
+HEARTH_INLINE float f16_to_f32(uint16_t h) {
+#if defined(__aarch64__)
+  __fp16 x;
+  memcpy(&x, &h, sizeof x);
+  return static_cast<float>(x);
+#else
+  uint32_t sign = static_cast<uint32_t>(h & 0x8000) << 16, rest = h & 0x7fff, bits;
+  if (rest >= 0x7c00) {
+    bits = sign | 0x7f800000 | rest << 13;
+  } else {  // times 2^112 moves the exponent's bias and makes subnormals normal
+    uint32_t moved = rest << 13;
+    float x;
+    memcpy(&x, &moved, sizeof x);
+    x *= 0x1p112f;
+    memcpy(&bits, &x, sizeof bits);
+    bits |= sign;
+  }
+  float out;
+  memcpy(&out, &bits, sizeof out);
+  return out;
+#endif
+}
+HEARTH_INLINE uint16_t f32_to_f16(float x) {  // |x| <= 65504
+#if defined(__aarch64__)
+  __fp16 h = static_cast<__fp16>(x);
+  uint16_t out;
+  memcpy(&out, &h, sizeof out);
+  return out;
+#else
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  if (magnitude < 0x38800000) {  // subnormal or zero: adding 0.5 leaves the rounded code in the low bits
+    float y;
+    memcpy(&y, &magnitude, sizeof y);
+    y += 0.5f;
+    memcpy(&magnitude, &y, sizeof magnitude);
+    return static_cast<uint16_t>(sign | (magnitude - 0x3f000000));
+  }
+  magnitude += 0xc8000fff + (magnitude >> 13 & 1);  // the bias, and half a unit: ties to even
+  return static_cast<uint16_t>(sign | magnitude >> 13);
+#endif
+}
+HEARTH_INLINE F32x16 load_f16(const uint16_t* p) {
+  return lanes<F32x16>([=](int i) { return f16_to_f32(p[i]); });
+}
+HEARTH_INLINE void store_f16(uint16_t* p, F32x16 a) {
+  for (int i = 0; i < 16; ++i) p[i] = f32_to_f16(a.v[i]);
+}
+// Low and high halves of 16 dwords as f16.
+HEARTH_INLINE void f16_halves(I32x16 a, F32x16& low, F32x16& high) {
+  low = lanes<F32x16>([&](int i) { return f16_to_f32(static_cast<uint16_t>(a.v[i])); });
+  high = lanes<F32x16>([&](int i) { return f16_to_f32(static_cast<uint16_t>(static_cast<uint32_t>(a.v[i]) >> 16)); });
+}
+// 16 values of int16 range, each four in the order 0, 2, 1, 3.
+HEARTH_INLINE void store_i16_interleaved(int16_t* p, I32x16 a) {
+  for (int i = 0; i < 16; i += 4) {
+    p[i] = static_cast<int16_t>(a.v[i]);
+    p[i + 1] = static_cast<int16_t>(a.v[i + 2]);
+    p[i + 2] = static_cast<int16_t>(a.v[i + 1]);
+    p[i + 3] = static_cast<int16_t>(a.v[i + 3]);
+  }
+}
+
+#endif
+
+// 16 dwords that hold pairs of 16-bit numbers: one pair to all lanes.
+HEARTH_INLINE I32x16 broadcast_pair(const int16_t* p) {
+  int32_t pair;
+  memcpy(&pair, p, sizeof pair);
+  return set1(pair);
+}
+
+// e^x to 2 units in the last place; 0 below -87.3, so that a masked score of -inf has no weight.
+HEARTH_INLINE F32x16 exp(F32x16 x) {
+  const F32x16 lowest = set1(-87.33f);
+  F32x16 y = min(max(x, lowest), set1(88.37f));
+  I32x16 n = round_to_int(mul(y, set1(1.44269504f)));
+  F32x16 nf = to_f32(n);
+  F32x16 r = fnma(nf, set1(0.693359375f), y);  // ln 2 in two parts, the first exact in nf * part
+  r = fnma(nf, set1(-2.12194440e-4f), r);
+  F32x16 p = set1(1.0f / 5040);
+  p = fma(p, r, set1(1.0f / 720));
+  p = fma(p, r, set1(1.0f / 120));
+  p = fma(p, r, set1(1.0f / 24));
+  p = fma(p, r, set1(1.0f / 6));
+  p = fma(p, r, set1(0.5f));
+  p = fma(p, r, set1(1.0f));
+  p = fma(p, r, set1(1.0f));
+  F32x16 scale = bits_to_f32(shift<-23>(add(n, set1(int32_t{127}))));
+#if defined(__AVX512F__)
+  return {_mm512_maskz_mul_ps(_mm512_cmp_ps_mask(x.v, lowest.v, _CMP_GE_OQ), p.v, scale.v)};
+#elif defined(__AVX2__)
+  F32x16 out = mul(p, scale);
+  return {_mm256_and_ps(out.lo, _mm256_cmp_ps(x.lo, lowest.lo, _CMP_GE_OQ)),
+          _mm256_and_ps(out.hi, _mm256_cmp_ps(x.hi, lowest.hi, _CMP_GE_OQ))};
+#else
+  F32x16 out = mul(p, scale);
+  return lanes<F32x16>([&](int i) { return x.v[i] >= lowest.v[i] ? out.v[i] : 0.0f; });
+#endif
+}
+
+}  // namespace
+}  // namespace hearth::cpu

@@ -1,0 +1,64 @@
+#include "backends/cpu/kv.h"
+
+#include <cstring>
+
+#include "base/check.h"
+#include "base/checked_math.h"
+
+namespace hearth::cpu {
+
+KvPools::Pool KvPools::layout(const KvGroup& group, KvType type) {
+  static_assert(kPageTokens == kLanes);
+  Pool pool{.group = group};
+  pool.format = type == KvType::kF32 ? KvFormat::kF32 : KvFormat::kF16;
+  size_t element = pool.format == KvFormat::kF32 ? 4 : 2;
+  auto head_dim = static_cast<size_t>(group.head_dim), v_stride = round_up<size_t>(head_dim, 16);
+  pool.k_bytes = round_up<size_t>(head_dim * kLanes * element, 64);
+  pool.head_bytes = pool.k_bytes + v_stride * kLanes * element;
+  pool.page_bytes = pool.head_bytes * static_cast<size_t>(group.kv_heads);
+  return pool;
+}
+
+size_t KvPools::page_bytes(const KvGroup& group, KvType type) {
+  return layout(group, type).page_bytes * static_cast<size_t>(group.layers);
+}
+
+Result<KvPools> KvPools::allocate(std::vector<KvGroup> groups, KvType type, const std::vector<int64_t>& pages) {
+  if (type == KvType::kQ8) {
+    return fail(ErrorCode::kUnsupported, "8-bit keys and values on the CPU are not built; f16 and f32 work");
+  }
+  HEARTH_CHECK(groups.size() == pages.size(), "{} KV groups, {} page counts", groups.size(), pages.size());
+  KvPools pools;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    Pool pool = layout(groups[i], type);
+    pool.pages = pages[i];
+    size_t bytes = pool.page_bytes * static_cast<size_t>(groups[i].layers) * static_cast<size_t>(pages[i]);
+    HEARTH_ASSIGN(pool.memory, Buffer::allocate(bytes, true, "keys and values"));
+    pools.pools_.push_back(std::move(pool));
+  }
+  return pools;
+}
+
+KvView KvPools::view(int32_t group, int64_t layer, int64_t kv_head, const int32_t* pages) const {
+  const Pool& pool = pools_[static_cast<size_t>(group)];
+  size_t offset = static_cast<size_t>(layer * pool.pages) * pool.page_bytes +
+                  static_cast<size_t>(kv_head) * pool.head_bytes;
+  return {.base = reinterpret_cast<uint8_t*>(pool.memory.data() + offset),
+          .page_stride_bytes = pool.page_bytes,
+          .v_offset_bytes = pool.k_bytes,
+          .pages = pages,
+          .head_dim = pool.group.head_dim,
+          .v_stride = round_up<int64_t>(pool.group.head_dim, 16),
+          .format = pool.format};
+}
+
+void KvPools::copy_page(int32_t group, int32_t from, int32_t to) {
+  Pool& pool = pools_[static_cast<size_t>(group)];
+  for (int64_t layer = 0; layer < pool.group.layers; ++layer) {
+    std::byte* base = pool.memory.data() + static_cast<size_t>(layer * pool.pages) * pool.page_bytes;
+    std::memcpy(base + static_cast<size_t>(to) * pool.page_bytes, base + static_cast<size_t>(from) * pool.page_bytes,
+                pool.page_bytes);
+  }
+}
+
+}  // namespace hearth::cpu

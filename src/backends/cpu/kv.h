@@ -1,0 +1,41 @@
+// Pages of keys and values in host memory: for each KV group one pool, [layer][page][kv head][K block, V block].
+#pragma once
+
+#include <vector>
+
+#include "backends/backend.h"
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/memory.h"
+
+namespace hearth::cpu {
+
+class KvPools {
+ public:
+  // Bytes of one page in all layers of a group. Fails the check for types that kv_format() rejects.
+  static size_t page_bytes(const KvGroup& group, KvType type);
+
+  static Result<KvPools> allocate(std::vector<KvGroup> groups, KvType type, const std::vector<int64_t>& pages);
+
+  // The pages of a sequence with this page table, as one kv head of one layer sees them.
+  KvView view(int32_t group, int64_t layer, int64_t kv_head, const int32_t* pages) const;
+  // Most tokens that a sequence can have in this group.
+  int64_t capacity_tokens(int32_t group) const { return pools_[static_cast<size_t>(group)].pages * kPageTokens; }
+  const KvGroup& group(int32_t group) const { return pools_[static_cast<size_t>(group)].group; }
+
+  void copy_page(int32_t group, int32_t from, int32_t to);
+
+ private:
+  struct Pool {
+    KvGroup group;
+    int64_t pages = 0;
+    KvFormat format = KvFormat::kF16;
+    size_t head_bytes = 0;  // K and V block of one kv head
+    size_t k_bytes = 0;
+    size_t page_bytes = 0;  // in one layer
+    Buffer memory;
+  };
+  static Pool layout(const KvGroup& group, KvType type);
+  std::vector<Pool> pools_;
+};
+
+}  // namespace hearth::cpu

@@ -1,0 +1,88 @@
+#include "backends/cpu/memory.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "base/checked_math.h"
+
+namespace hearth::cpu {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+}  // namespace
+
+Result<Buffer> Buffer::allocate(size_t size_bytes, bool huge, const char* what) {
+  Buffer buffer;
+  if (size_bytes == 0) return buffer;
+  size_t extra = size_bytes >= kHugePage ? kHugePage : 0;
+  auto total = checked_add(size_bytes, extra);
+  void* p = total ? mmap(nullptr, *total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+  if (p == MAP_FAILED) {
+    return fail(ErrorCode::kOutOfMemory, "allocating {} MB for {}: {}", size_bytes >> 20, what, std::strerror(errno));
+  }
+  buffer.mapping_ = p;
+  buffer.mapping_bytes_ = *total;
+  auto address = reinterpret_cast<uintptr_t>(p);
+  if (extra > 0) address = round_up<uintptr_t>(address, kHugePage);
+  buffer.data_ = reinterpret_cast<std::byte*>(address);
+  buffer.size_ = size_bytes;
+  if (huge && extra > 0) madvise(buffer.data_, size_bytes, MADV_HUGEPAGE);  // only speed depends on it
+  return buffer;
+}
+
+Buffer::Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(mapping_, other.mapping_);
+  std::swap(mapping_bytes_, other.mapping_bytes_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (mapping_) munmap(mapping_, mapping_bytes_);
+}
+
+Result<Scratch> Scratch::reserve(size_t most_bytes) {
+  Scratch scratch;
+  void* p = mmap(nullptr, most_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) {
+    return fail(ErrorCode::kOutOfMemory, "reserving {} MB of address space for scratch: {}", most_bytes >> 20,
+                std::strerror(errno));
+  }
+  scratch.data_ = static_cast<std::byte*>(p);
+  scratch.reserved_ = most_bytes;
+  return scratch;
+}
+
+Scratch::Scratch(Scratch&& other) noexcept { *this = std::move(other); }
+
+Scratch& Scratch::operator=(Scratch&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(reserved_, other.reserved_);
+  std::swap(usable_, other.usable_);
+  return *this;
+}
+
+Scratch::~Scratch() {
+  if (data_) munmap(data_, reserved_);
+}
+
+Result<void> Scratch::grow(size_t size_bytes) {
+  if (size_bytes <= usable_) return {};
+  size_t size = round_up<size_t>(size_bytes, 4096);
+  if (size > reserved_ || mprotect(data_, size, PROT_READ | PROT_WRITE) != 0) {
+    return fail(ErrorCode::kOutOfMemory, "growing scratch memory to {} MB: {}", size >> 20,
+                size > reserved_ ? "more than was reserved" : std::strerror(errno));
+  }
+  usable_ = size;
+  return {};
+}
+
+}  // namespace hearth::cpu

@@ -1,0 +1,120 @@
+// What a recorded step is: everything resolved to pointers and kernels, so that running it neither allocates nor looks
+// anything up.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/backend.h"
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/kv.h"
+#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/weights.h"
+#include "plan/plan.h"
+
+namespace hearth::cpu {
+
+// One row of the running step.
+struct RowInfo {
+  int32_t sequence;
+  int32_t position;
+};
+
+// The step that is being run.
+struct Launch {
+  int64_t rows = 0;
+  int64_t logit_rows = 0;
+  const int32_t* tokens = nullptr;
+  const int32_t* logit_row = nullptr;
+  std::span<const StepSequence> sequences;
+  const RowInfo* row = nullptr;
+
+  int64_t count(RowKind kind) const { return kind == RowKind::kToken ? rows : logit_rows; }
+};
+
+// A worker's view of the pool while a step runs. All workers run all steps; between two steps is a barrier.
+struct Worker {
+  ThreadPool& pool;
+  int index;
+  std::byte* scratch;  // of this worker alone, PrepareContext::worker_bytes
+
+  int count() const { return pool.workers(); }
+  void barrier() const { pool.barrier(); }
+  // Calls f(tile) for the tiles of [0, tiles) that this worker gets. At most once between two barriers.
+  template <class F>
+  void each_tile(int64_t tiles, F&& f) const {
+    for (int64_t t = pool.next_tile(); t < tiles; t = pool.next_tile()) f(t);
+  }
+};
+
+class CpuStep {
+ public:
+  virtual ~CpuStep() = default;
+  virtual void run(const Launch& launch, const Worker& worker) const = 0;
+};
+
+// cos and sin of the step's positions, filled once per launch: [rows][dims / 2] each.
+struct RopeTable {
+  const Rope* rope = nullptr;
+  float* cos = nullptr;
+  float* sin = nullptr;
+  int64_t pairs() const { return rope->dims / 2; }
+  void fill(int64_t row, int32_t position) const;
+};
+
+// What preparing a step may ask for.
+struct PrepareContext {
+  const Graph& graph;
+  const Plan& plan;
+  const KernelTable& kernels;
+  const Weights& weights;
+  const KvPools& kv;
+  const LoadOptions& options;
+  std::span<const RopeTable> ropes;  // by Graph::ropes
+  int workers;
+  std::byte* arena;   // values
+  std::byte* shared;  // scratch of all workers during one step
+  // Grown by each step to what it needs.
+  size_t shared_bytes = 0;
+  size_t worker_bytes = 0;
+
+  float* value(ValueId id) const { return reinterpret_cast<float*>(arena + plan.slot(id).offset_bytes); }
+  // Capacity in rows.
+  int64_t rows(ValueId id) const {
+    return graph.value(id).rows == RowKind::kToken ? plan.bucket.rows : plan.logit_rows;
+  }
+};
+
+// Lays out scratch in 64-byte aligned pieces.
+class Pieces {
+ public:
+  template <class T>
+  size_t take(int64_t count) {
+    size_t offset = used_;
+    used_ += (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return offset;
+  }
+  size_t used_bytes() const { return used_; }
+
+ private:
+  size_t used_ = 0;
+};
+
+template <class T>
+T* at(std::byte* base, size_t offset) {
+  return reinterpret_cast<T*>(base + offset);
+}
+
+// One per file of ops/.
+std::unique_ptr<CpuStep> prepare(const EmbedOp& op, PrepareContext& context);
+std::unique_ptr<CpuStep> prepare(const RmsNormOp& op, PrepareContext& context);
+std::unique_ptr<CpuStep> prepare(const LinearOp& op, PrepareContext& context);
+std::unique_ptr<CpuStep> prepare(const RopeOp& op, PrepareContext& context);
+std::unique_ptr<CpuStep> prepare(const AttentionOp& op, PrepareContext& context);
+std::unique_ptr<CpuStep> prepare(const GluOp& op, PrepareContext& context);
+std::unique_ptr<CpuStep> prepare(const AddOp& op, PrepareContext& context);
+std::unique_ptr<CpuStep> prepare(const GatherRowsOp& op, PrepareContext& context);
+
+}  // namespace hearth::cpu

@@ -1,0 +1,206 @@
+#include "backends/cpu/weights.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+#include "base/checked_math.h"
+
+namespace hearth::cpu {
+namespace {
+
+enum class Use : uint8_t { kNone, kMatrix, kVector };
+
+// What the graph does with each weight. Tables that are only gathered stay in the file.
+std::vector<Use> uses_of(const Graph& graph) {
+  std::vector<Use> uses(graph.weights.size(), Use::kNone);
+  auto set = [&](WeightId id, Use use) {
+    if (id) uses[static_cast<size_t>(id.index)] = use;
+  };
+  for (const Node& node : graph.nodes) {
+    if (const auto* linear = std::get_if<LinearOp>(&node.op)) {
+      for (const LinearOp::Part& part : linear->parts) set(part.weight, Use::kMatrix), set(part.bias, Use::kVector);
+      if (linear->norm) set(linear->norm->weight, Use::kVector);
+    } else if (const auto* norm = std::get_if<RmsNormOp>(&node.op)) {
+      set(norm->norm.weight, Use::kVector);
+    } else if (const auto* attention = std::get_if<AttentionOp>(&node.op)) {
+      if (attention->q_norm) set(attention->q_norm->weight, Use::kVector);
+      if (attention->k_norm) set(attention->k_norm->weight, Use::kVector);
+    }
+  }
+  return uses;
+}
+
+bool repacks(FormatId format, WeightLayout layout) {
+  return layout != WeightLayout::kNative && planar_kind(format).has_value();
+}
+
+size_t planar_offset_step(const Weight& weight) {
+  return round_up(planar_size_bytes(weight.tensor->format, weight.rows, weight.cols), kPlanarAlign);
+}
+
+// The file's pages of a tensor that was copied leave memory; they come back if they are read again.
+void release_pages(std::span<const std::byte> bytes) {
+  auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  auto begin = reinterpret_cast<uintptr_t>(bytes.data()), end = begin + bytes.size();
+  begin = round_up(begin, page);
+  end = end / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+constexpr int64_t kPanelsPerTile = 16;
+
+struct Repack {
+  ThreadPool& pool;
+  const Matrix& matrix;
+  std::byte* to;
+};
+
+void repack(ThreadPool& pool, const Matrix& matrix, std::byte* to) {
+  Repack job{pool, matrix, to};
+  pool.run(
+      [](void* context, int) {
+        auto& job = *static_cast<Repack*>(context);
+        const Matrix& m = job.matrix;
+        int64_t tiles = ceil_div(m.panels(), kPanelsPerTile);
+        for (int64_t t = job.pool.next_tile(); t < tiles; t = job.pool.next_tile()) {
+          int64_t row = t * kPanelsPerTile * kPanelRows;
+          int64_t rows = std::min(m.rows - row, kPanelsPerTile * kPanelRows);
+          to_planar(m.format, rows, m.cols, m.native + static_cast<size_t>(row) * m.native_row_bytes(),
+                    job.to + static_cast<size_t>(t * kPanelsPerTile) * m.layout.panel_bytes);
+        }
+      },
+      &job);
+}
+
+// Decodes each row's columns and turns them: the way of every format without planar panels.
+void unpack_native(const Matrix& m, int64_t panel, int64_t k0, int64_t kn, float* out) {
+  std::array<float, kKBlock> row;
+  const FormatInfo& info = format_info(m.format);
+  size_t offset_bytes = static_cast<size_t>(k0 / info.block_elems) * info.block_bytes;
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    int64_t r = panel * kLanes + lane;
+    if (r < m.rows) {
+      decode_row(m.format, m.native + static_cast<size_t>(r) * m.native_row_bytes() + offset_bytes,
+                 std::span(row.data(), static_cast<size_t>(kn)));
+    } else {
+      std::fill_n(row.begin(), kn, 0.0f);
+    }
+    for (int64_t k = 0; k < kn; ++k) out[k * kLanes + lane] = row[static_cast<size_t>(k)];
+  }
+}
+
+}  // namespace
+
+std::optional<PlanarKind> planar_kind(FormatId id) {
+  switch (id) {
+    case FormatId::kF32: return PlanarKind::kF32;
+    case FormatId::kF16: return PlanarKind::kF16;
+    case FormatId::kBF16: return PlanarKind::kBF16;
+    case FormatId::kQ8_0: return PlanarKind::kQ8_0;
+    case FormatId::kQ4_0: return PlanarKind::kQ4_0;
+    case FormatId::kQ4_1: return PlanarKind::kQ4_1;
+    case FormatId::kQ5_0: return PlanarKind::kQ5_0;
+    case FormatId::kQ5_1: return PlanarKind::kQ5_1;
+    case FormatId::kQ4_K: return PlanarKind::kQ4_K;
+    case FormatId::kQ5_K: return PlanarKind::kQ5_K;
+    case FormatId::kQ6_K: return PlanarKind::kQ6_K;
+    default: return std::nullopt;
+  }
+}
+
+bool has_integer_codes(PlanarKind kind) { return kind > PlanarKind::kBF16; }
+
+PanelView Matrix::view(const std::byte* panel) const {
+  const auto* base = reinterpret_cast<const uint8_t*>(panel);
+  return {.codes = base + layout.codes,
+          .high = base + layout.high,
+          .sub_scales = base + layout.sub_scales,
+          .scales = reinterpret_cast<const uint16_t*>(base + layout.scales),
+          .cols = cols};
+}
+
+PanelView Matrix::panel_view(int64_t panel, std::byte* scratch) const {
+  if (planar) return view(planar + static_cast<size_t>(panel) * layout.panel_bytes);
+  to_planar(format, std::min(rows - panel * kPanelRows, kPanelRows), cols,
+            native + static_cast<size_t>(panel * kPanelRows) * native_row_bytes(), scratch);
+  return view(scratch);
+}
+
+void Matrix::unpack(int64_t panel, int64_t k0, int64_t kn, float* out) const {
+  if (planar) {
+    kernels->unpack[static_cast<size_t>(*kind)](view(planar + static_cast<size_t>(panel) * layout.panel_bytes), k0, kn,
+                                                out);
+  } else {
+    unpack_native(*this, panel, k0, kn, out);
+  }
+}
+
+Unpacker Matrix::unpacker() const {
+  return {.run =
+              [](const Unpacker& self, int64_t panel, int64_t k0, int64_t kn, float* out) {
+                static_cast<const Matrix*>(self.context)->unpack(panel, k0, kn, out);
+              },
+          .context = this};
+}
+
+size_t Weights::planar_bytes(const Graph& graph, WeightLayout layout) {
+  std::vector<Use> uses = uses_of(graph);
+  size_t total = 0;
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const Weight& weight = graph.weights[i];
+    if (uses[i] == Use::kMatrix && repacks(weight.tensor->format, layout)) total += planar_offset_step(weight);
+  }
+  return total;
+}
+
+Result<Weights> Weights::load(const Graph& graph, const LoadOptions& options, const KernelTable& kernels,
+                              ThreadPool& pool) {
+  std::vector<Use> uses = uses_of(graph);
+  Weights weights;
+  weights.matrices_.resize(uses.size());
+  weights.vectors_.resize(uses.size());
+  HEARTH_ASSIGN(weights.planar_, Buffer::allocate(planar_bytes(graph, options.layout), true, "repacked weights"));
+
+  size_t total_bytes = 0, done_bytes = 0, offset = 0;
+  for (size_t i = 0; i < uses.size(); ++i) {
+    if (uses[i] != Use::kNone) total_bytes += graph.weights[i].tensor->bytes.size();
+  }
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const Weight& weight = graph.weights[i];
+    if (uses[i] == Use::kNone) continue;
+    const TensorEntry& tensor = *weight.tensor;
+    HEARTH_CHECK(tensor.bytes.size() == static_cast<size_t>(weight.rows) * row_bytes(tensor.format, weight.cols),
+                 "{}: {} bytes for [{}, {}] of {}", tensor.name, tensor.bytes.size(), weight.rows, weight.cols,
+                 format_info(tensor.format).name);
+    if (uses[i] == Use::kVector) {
+      std::vector<float>& out = weights.vectors_[i];
+      out.resize(static_cast<size_t>(weight.cols));
+      decode_row(tensor.format, tensor.bytes.data(), out);
+    } else {
+      Matrix& matrix = weights.matrices_[i];
+      matrix = {.format = tensor.format,
+                .kind = planar_kind(tensor.format),
+                .rows = weight.rows,
+                .cols = weight.cols,
+                .native = tensor.bytes.data(),
+                .kernels = &kernels};
+      if (matrix.kind) matrix.layout = planar_panel(tensor.format, weight.cols);
+      if (repacks(tensor.format, options.layout)) {
+        std::byte* to = weights.planar_.data() + offset;
+        repack(pool, matrix, to);
+        matrix.planar = to;
+        offset += planar_offset_step(weight);
+        release_pages(tensor.bytes);
+      }
+    }
+    done_bytes += tensor.bytes.size();
+    if (options.progress) options.progress(done_bytes, total_bytes);
+  }
+  return weights;
+}
+
+}  // namespace hearth::cpu

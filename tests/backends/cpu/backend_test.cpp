@@ -1,0 +1,212 @@
+// The CPU backend as the engine sees it, against the reference backend and against itself in other company.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "graph/passes.h"
+#include "quant/encode.h"
+#include "support/logits.h"
+#include "support/runner.h"
+#include "support/tiny_file.h"
+
+namespace hearth {
+namespace {
+
+using testing::make_tiny_model;
+using testing::Runner;
+using testing::TinyModel;
+
+std::vector<int32_t> random_tokens(int64_t n, int64_t vocab, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<int32_t> pick(0, static_cast<int32_t>(vocab - 1));
+  std::vector<int32_t> tokens(static_cast<size_t>(n));
+  for (int32_t& t : tokens) t = pick(random);
+  return tokens;
+}
+
+class CpuBackend : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    auto made = make_cpu_backend({.threads = 2, .isa = GetParam()});
+    if (!made) GTEST_SKIP() << made.error().message;
+    cpu_ = std::move(*made);
+    reference_ = *make_reference_backend({});
+  }
+
+  // Logits of both for a prefill in two chunks and then single tokens, with every pass and with none.
+  void compare(testing::TinyModelOptions options, testing::RunnerOptions run, double tolerance) {
+    TinyModel tiny = make_tiny_model(options);
+    std::vector<int32_t> tokens = random_tokens(150, options.vocab, 3);
+    std::span<const int32_t> prompt = std::span(tokens).first(140), rest = std::span(tokens).subspan(140);
+    Runner expected(*reference_, tiny.model.graph, {});
+    int e = expected.add_sequence();
+    std::vector<float> want = expected.append(e, tokens, PlanKind::kPrefill, 150);
+    for (bool passes : {true, false}) {
+      TinyModel other = make_tiny_model(options);
+      Graph& graph = other.model.graph;
+      std::vector<std::string> disabled;
+      if (!passes) disabled = {"all"};
+      ASSERT_TRUE(run_passes(graph, disabled));
+      Runner runner(*cpu_, graph, run);
+      int s = runner.add_sequence();
+      std::vector<float> got = runner.append(s, prompt, PlanKind::kPrefill, 77);
+      std::vector<float> decoded = runner.append(s, rest, PlanKind::kDecode, 3);
+      got.insert(got.end(), decoded.begin(), decoded.end());
+      EXPECT_LT(testing::deviation(got, want), tolerance) << options.architecture << " passes " << passes;
+    }
+  }
+
+  std::unique_ptr<Backend> cpu_, reference_;
+};
+
+#if defined(__x86_64__)
+INSTANTIATE_TEST_SUITE_P(Isa, CpuBackend, ::testing::Values("portable", "avx2", "avx512"),
+                         [](const auto& info) { return info.param; });
+#else
+INSTANTIATE_TEST_SUITE_P(Isa, CpuBackend, ::testing::Values("portable"), [](const auto& info) { return info.param; });
+#endif
+
+TEST_P(CpuBackend, FamiliesInF32EqualTheReference) {
+  compare({.architecture = "llama"}, {}, 2e-5);
+  compare({.architecture = "mistral", .window = 37}, {}, 2e-5);
+  compare({.architecture = "qwen2", .heads = 6, .kv_heads = 1, .head_dim = 24}, {}, 2e-5);
+  compare({.architecture = "qwen3", .heads = 3, .kv_heads = 3, .head_dim = 40, .tied = true}, {}, 2e-5);
+}
+
+TEST_P(CpuBackend, EveryFormatEqualsTheReference) {
+  for (FormatId format : all_formats()) {
+    if (!can_encode(format)) continue;
+    testing::TinyModelOptions options{.width = 256, .ff_width = 256, .head_dim = 64, .format = format};
+    SCOPED_TRACE(format_info(format).name);
+    // 2^-16 of a block's largest activation, a few matrices deep.
+    compare(options, {}, 1e-3);
+    compare(options, {.layout = WeightLayout::kNative}, 1e-3);
+  }
+}
+
+TEST_P(CpuBackend, F16KeysAndValues) { compare({}, {.kv_type = KvType::kF16}, 5e-3); }
+
+TEST_P(CpuBackend, EightBitActivations) {
+  compare({.width = 256, .ff_width = 256, .head_dim = 64, .format = FormatId::kQ4_K}, {.activations = Activations::kInt8}, 0.1);
+}
+
+// Each sequence's logits must be the same bits alone and beside others.
+TEST_P(CpuBackend, RowsDoNotDependOnTheirCompany) {
+  for (FormatId format : {FormatId::kQ4_K, FormatId::kQ6_K, FormatId::kF16}) {
+    TinyModel tiny = make_tiny_model({.architecture = "mistral",
+                                       .width = 256,
+                                       .ff_width = 256,
+                                       .head_dim = 64,
+                                       .window = 200,
+                                       .context = 1024,
+                                       .format = format});
+    Graph& graph = tiny.model.graph;
+    ASSERT_TRUE(run_passes(graph, {}));
+    auto vocab = graph.value(graph.logits).cols;
+    constexpr int kSequences = 13;
+    Runner together(*cpu_, graph, {.pages = 2048});
+    std::vector<std::vector<int32_t>> prompts, next;
+    std::vector<int> ids;
+    std::vector<Runner::Part> parts;
+    for (int i = 0; i < kSequences; ++i) {
+      prompts.push_back(random_tokens(i == 12 ? 700 : 3 + 11 * i, vocab, static_cast<uint32_t>(i)));
+      next.push_back(random_tokens(1, vocab, static_cast<uint32_t>(100 + i)));
+      ids.push_back(together.add_sequence());
+    }
+    std::vector<std::vector<float>> prefill_alone, decode_alone;
+    for (int i = 0; i < kSequences; ++i) {
+      auto n = static_cast<size_t>(i);
+      Runner alone(*cpu_, graph, {.pages = 256, .seed = static_cast<uint32_t>(i + 2)});
+      int s = alone.add_sequence();
+      prefill_alone.push_back(alone.append(s, prompts[n], PlanKind::kPrefill, 1000));
+      decode_alone.push_back(alone.append(s, next[n], PlanKind::kDecode, 1));
+    }
+    for (int i = 0; i < kSequences; ++i) parts.push_back({ids[static_cast<size_t>(i)], prompts[static_cast<size_t>(i)]});
+    std::vector<float> prefill = together.step(parts, PlanKind::kPrefill, testing::WantLogits::kLast);
+    for (size_t i = 0; i < kSequences; ++i) parts[i].tokens = next[i];
+    std::vector<float> decode = together.step(parts, PlanKind::kDecode);
+    for (size_t i = 0; i < kSequences; ++i) {
+      auto width = static_cast<size_t>(vocab);
+      EXPECT_TRUE(std::equal(prefill.begin() + static_cast<int64_t>(i * width), prefill.begin() + static_cast<int64_t>((i + 1) * width),
+                             prefill_alone[i].end() - vocab))
+          << "prefill of sequence " << i;
+      EXPECT_TRUE(std::equal(decode_alone[i].begin(), decode_alone[i].end(), decode.begin() + static_cast<int64_t>(i * width)))
+          << "decode of sequence " << i;
+    }
+  }
+}
+
+// Dividing the splits of a long sequence among workers must not change a bit.
+TEST_P(CpuBackend, WorkersDoNotChangeResults) {
+  TinyModel tiny = make_tiny_model({.heads = 2, .kv_heads = 1, .context = 2048});
+  Graph& graph = tiny.model.graph;
+  ASSERT_TRUE(run_passes(graph, {}));
+  std::vector<int32_t> tokens = random_tokens(1400, graph.value(graph.logits).cols, 8);
+  std::vector<std::vector<float>> results;
+  for (int threads : {1, 2, 5}) {
+    auto backend = make_cpu_backend({.threads = threads, .isa = GetParam()});
+    ASSERT_TRUE(backend);
+    Runner runner(**backend, graph, {.kv_type = KvType::kF16});
+    int s = runner.add_sequence();
+    runner.append(s, std::span(tokens).first(1390), PlanKind::kPrefill, 512);
+    results.push_back(runner.append(s, std::span(tokens).subspan(1390), PlanKind::kDecode, 1));
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+TEST_P(CpuBackend, CopiedPagesContinueTheSequence) {
+  TinyModel tiny = make_tiny_model({});
+  auto model = cpu_->load(tiny.model.graph, {.kv_type = KvType::kF16, .kv_pages = {8}});
+  ASSERT_TRUE(model);
+  Plan plan = make_single_lane_plan(tiny.model.graph, {PlanKind::kDecode, 8});
+  auto executable = (*model)->record(plan);
+  ASSERT_TRUE(executable);
+  auto vocab = static_cast<size_t>(tiny.model.graph.value(tiny.model.graph.logits).cols);
+  auto run = [&](std::vector<int32_t> tokens, int32_t position, int32_t page) {
+    std::vector<int32_t> pages = {page};
+    StepSequence sequence{.first_row = 0, .rows = static_cast<int32_t>(tokens.size()), .position = position, .pages = {pages}};
+    std::vector<int32_t> rows = {static_cast<int32_t>(tokens.size()) - 1};
+    EXPECT_TRUE((*executable)->launch({.tokens = tokens, .sequences = {&sequence, 1}, .logit_rows = rows}));
+    EXPECT_TRUE((*executable)->wait());
+    std::vector<float> logits(vocab);
+    EXPECT_TRUE((*executable)->read_logits(logits));
+    return logits;
+  };
+  run({5, 6, 7}, 0, 2);
+  ASSERT_TRUE((*model)->copy_page(0, 2, 6));
+  std::vector<float> original = run({9}, 3, 2);
+  EXPECT_EQ(run({9}, 3, 6), original);
+}
+
+TEST_P(CpuBackend, RefusesBrokenSteps) {
+  TinyModel tiny = make_tiny_model({});
+  auto model = cpu_->load(tiny.model.graph, {.kv_pages = {8}});
+  ASSERT_TRUE(model);
+  Plan plan = make_single_lane_plan(tiny.model.graph, {PlanKind::kDecode, 1});
+  auto executable = (*model)->record(plan);
+  ASSERT_TRUE(executable);
+  std::vector<int32_t> pages = {0}, tokens = {1}, huge = {1 << 20};
+  StepSequence good{.first_row = 0, .rows = 1, .position = 0, .pages = {pages}};
+  StepSequence beyond{.first_row = 0, .rows = 1, .position = 16, .pages = {pages}};
+  EXPECT_TRUE((*executable)->launch({.tokens = tokens, .sequences = {&good, 1}}));
+  EXPECT_FALSE((*executable)->launch({.tokens = tokens, .sequences = {&beyond, 1}}));
+  EXPECT_FALSE((*executable)->launch({.tokens = huge, .sequences = {&good, 1}}));
+  EXPECT_FALSE((*executable)->launch({.tokens = tokens, .sequences = {}}));
+}
+
+TEST_P(CpuBackend, SaysWhatRuns) {
+  std::string title = GetParam() == "avx2" ? "AVX2" : GetParam() == "avx512" ? "AVX-512 VNNI" : "portable C++";
+  EXPECT_EQ(cpu_->info().description, title + ", 2 workers");
+}
+
+TEST(CpuBackendOptions, RefusesTheImpossible) {
+  auto unknown = make_cpu_backend({.isa = "sse9"});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, ErrorCode::kUsage);
+  EXPECT_NE(unknown.error().message.find("portable"), std::string::npos);
+  EXPECT_FALSE(make_cpu_backend({.threads = -1}));
+}
+
+}  // namespace
+}  // namespace hearth

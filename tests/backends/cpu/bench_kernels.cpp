@@ -1,0 +1,248 @@
+// Speed of the CPU kernels: bench_cpu_kernels [ISA] [THREADS] [FILTER]. The best of many short repetitions, because other
+// work on the machine only ever makes them slower.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/memory.h"
+#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/weights.h"
+#include "base/check.h"
+#include "base/cpu_topology.h"
+#include "quant/encode.h"
+
+namespace hearth::cpu {
+namespace {
+
+struct Bench {
+  const KernelTable& kernels;
+  ThreadPool& pool;
+  double read_gb_s = 0;
+
+  // Calls f(tile) for all tiles on all workers.
+  void parallel(int64_t tiles, const std::function<void(int64_t, int)>& f) {
+    struct Job {
+      ThreadPool& pool;
+      int64_t tiles;
+      const std::function<void(int64_t, int)>& f;
+    } job{pool, tiles, f};
+    pool.run(
+        [](void* context, int worker) {
+          auto& job = *static_cast<Job*>(context);
+          for (int64_t t = job.pool.next_tile(); t < job.tiles; t = job.pool.next_tile()) job.f(t, worker);
+        },
+        &job);
+  }
+
+  // Seconds of the fastest run within about half a second.
+  static double best(const std::function<void()>& f) {
+    using Clock = std::chrono::steady_clock;
+    double best = 1e9;
+    auto end = Clock::now() + std::chrono::milliseconds(500);
+    int runs = 0;
+    do {
+      auto start = Clock::now();
+      f();
+      best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+    } while (++runs < 3 || Clock::now() < end);
+    return best;
+  }
+};
+
+Buffer buffer(size_t bytes) {
+  auto b = Buffer::allocate(bytes, true, "a benchmark");
+  HEARTH_CHECK(b, "{}", b.error().message);
+  return std::move(*b);
+}
+
+void fill_random(Buffer& b, uint32_t seed) {
+  std::mt19937_64 random(seed);
+  auto* p = reinterpret_cast<uint64_t*>(b.data());
+  for (size_t i = 0; i < b.size_bytes() / 8; ++i) p[i] = random();
+}
+
+// Sums 64 MiB pieces of a buffer that no cache holds.
+void read_bandwidth(Bench& bench) {
+  Buffer memory = buffer(size_t{512} << 20);
+  fill_random(memory, 1);
+  const auto* words = reinterpret_cast<const uint64_t*>(memory.data());
+  constexpr int64_t kTiles = 256;
+  size_t tile_words = memory.size_bytes() / 8 / kTiles;
+  std::atomic<uint64_t> sink = 0;
+  double s = Bench::best([&] {
+    bench.parallel(kTiles, [&](int64_t t, int) {
+      const uint64_t* p = words + static_cast<size_t>(t) * tile_words;
+      uint64_t a = 0, b = 0, c = 0, d = 0;
+      for (size_t i = 0; i < tile_words; i += 16) {  // two cache lines
+        a += p[i], b += p[i + 4], c += p[i + 8], d += p[i + 12];
+      }
+      sink += a + b + c + d;
+    });
+  });
+  bench.read_gb_s = static_cast<double>(memory.size_bytes()) / s / 1e9;
+  fmt::print("read bandwidth {:.1f} GB/s\n", bench.read_gb_s);
+}
+
+void barriers(Bench& bench) {
+  constexpr int kCount = 1000;
+  double s = Bench::best([&] {
+    bench.pool.run(
+        [](void* pool, int) {
+          for (int i = 0; i < kCount; ++i) static_cast<ThreadPool*>(pool)->barrier();
+        },
+        &bench.pool);
+  });
+  fmt::print("barrier {:.2f} us\n", s / kCount * 1e6);
+}
+
+// A planar matrix of about `bytes`, its codes random, its scales those of encoded rows.
+struct BenchMatrix {
+  BenchMatrix(FormatId format, int64_t rows, int64_t cols, const KernelTable& kernels)
+      : memory(buffer(planar_size_bytes(format, rows, cols))) {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    std::vector<float> values(static_cast<size_t>(cols));
+    std::vector<std::byte> native(row_bytes(format, cols) * kPanelRows);
+    for (int64_t r = 0; r < kPanelRows; ++r) {
+      for (float& v : values) v = normal(random);
+      encode_row(format, values, native.data() + static_cast<size_t>(r) * row_bytes(format, cols));
+    }
+    matrix = {.format = format, .kind = planar_kind(format), .rows = rows, .cols = cols, .planar = memory.data(),
+              .layout = planar_panel(format, cols), .kernels = &kernels};
+    to_planar(format, kPanelRows, cols, native.data(), memory.data());
+    for (int64_t p = 1; p < matrix.panels(); ++p) {
+      std::copy_n(memory.data(), matrix.layout.panel_bytes, memory.data() + static_cast<size_t>(p) * matrix.layout.panel_bytes);
+    }
+  }
+  Buffer memory;
+  Matrix matrix;
+};
+
+void gemv(Bench& bench, FormatId format) {
+  constexpr int64_t kCols = 2048, kMostRows = 16;
+  auto panel = static_cast<int64_t>(planar_panel(format, kCols).panel_bytes);
+  BenchMatrix m(format, (int64_t{160} << 20) / panel * 16, kCols, bench.kernels);
+  std::vector<float> x(kMostRows * kCols, 0.5f), scales(kMostRows * kCols / 32);
+  std::vector<int16_t> codes(kMostRows * kCols);
+  std::vector<int32_t> sums(kMostRows * kCols / 16);
+  IntRows ints{codes.data(), scales.data(), sums.data(), kCols, kCols / 32};
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 97) - 48;
+  for (int64_t r = 0; r < kMostRows; ++r) bench.kernels.quantize(x.data() + r * kCols, kCols, 32767, ints, r);
+  std::string text;
+  for (int64_t rows : {1, 2, 4, 8, 16}) {
+    double s = Bench::best([&] {
+      bench.parallel(m.matrix.panels() / 8, [&](int64_t t, int) {
+        alignas(64) float out[kMostRows * kLanes];
+        alignas(64) float unpacked[kKBlock * kLanes];
+        for (int64_t p = 8 * t; p < 8 * t + 8; ++p) {
+          if (has_integer_codes(*m.matrix.kind)) {
+            bench.kernels.dot_int[static_cast<size_t>(*m.matrix.kind)](m.matrix.panel_view(p, nullptr), ints, rows, out);
+          } else {
+            for (int64_t k0 = 0; k0 < kCols; k0 += kKBlock) {
+              m.matrix.unpack(p, k0, kKBlock, unpacked);
+              bench.kernels.dot_float(unpacked, kKBlock, x.data() + k0, kCols, rows, k0 > 0, out);
+            }
+          }
+        }
+      });
+    });
+    double gb = static_cast<double>(m.matrix.panels() / 8 * 8 * panel) / s / 1e9;
+    text += fmt::format("  {} rows {:5.1f} GB/s", rows, gb);
+    if (rows == 1) text += fmt::format(" ({:3.0f} %)", gb / bench.read_gb_s * 100);
+  }
+  fmt::print("gemv {:7}{}\n", format_info(format).name, text);
+}
+
+void gemm(Bench& bench, FormatId format) {
+  constexpr int64_t kCols = 2048, kFeatures = 1024, kRows = 512;
+  BenchMatrix m(format, kFeatures, kCols, bench.kernels);
+  int64_t group = bench.kernels.gemm_rows, padded = (kRows + group - 1) / group * group;
+  std::vector<float> packed(static_cast<size_t>(padded * kCols), 0.25f);
+  int64_t panels = bench.kernels.gemm_panels;
+  std::vector<std::vector<float>> scratch, out;
+  for (int i = 0; i < bench.pool.workers(); ++i) {
+    scratch.emplace_back(2 * kKBlock * kLanes);
+    out.emplace_back(static_cast<size_t>(2 * padded * kLanes));
+  }
+  Unpacker unpacker = m.matrix.unpacker();
+  double s = Bench::best([&] {
+    bench.parallel(m.matrix.panels() / panels, [&](int64_t t, int worker) {
+      bench.kernels.gemm({.a = packed.data(), .rows = kRows, .cols = kCols, .panels = static_cast<int>(panels),
+                          .unpack = {&unpacker, &unpacker}, .panel = {panels * t, panels * t + 1},
+                          .scratch = scratch[static_cast<size_t>(worker)].data(), .out = out[static_cast<size_t>(worker)].data()});
+    });
+  });
+  fmt::print("gemm {:7}  512 x 2048 x 1024: {:6.1f} GFLOP/s\n", format_info(format).name, 2.0 * kCols * kFeatures * kRows / s / 1e9);
+}
+
+void attention(Bench& bench) {
+  constexpr int64_t kHeadDim = 128, kHeads = 2, kTokens = 4096, kKvHeads = 8 * 28;
+  size_t block = kHeadDim * kLanes * 2;
+  Buffer memory = buffer(2 * block * (kTokens / kLanes) * kKvHeads);
+  std::memset(memory.data(), 0, memory.size_bytes());
+  std::vector<int32_t> pages(kTokens / kLanes);
+  for (size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<int32_t>(i);
+  auto view = [&](int64_t head) {
+    return KvView{.base = reinterpret_cast<uint8_t*>(memory.data()) + static_cast<size_t>(head) * 2 * block,
+                  .page_stride_bytes = 2 * block * kKvHeads, .v_offset_bytes = block, .pages = pages.data(),
+                  .head_dim = kHeadDim, .v_stride = kHeadDim, .format = KvFormat::kF16};
+  };
+  std::vector<float> q(kQueryRows * kHeadDim, 0.1f);
+  double s = Bench::best([&] {
+    bench.parallel(kKvHeads, [&](int64_t t, int) {
+      alignas(64) float scratch[kHeads * kKeySplit], out[kHeads * kHeadDim], max[kHeads], sum[kHeads];
+      for (int64_t from = 0; from < kTokens; from += kKeySplit) {
+        bench.kernels.attend_decode({view(t), q.data(), kHeads, from, from + kKeySplit, scratch, max, sum, out});
+      }
+    });
+  });
+  double gb = static_cast<double>(memory.size_bytes()) / s / 1e9;
+  fmt::print("attention decode, f16, 2 heads of 128 share keys, depth 4096: {:.1f} GB/s ({:.0f} %)\n", gb, gb / bench.read_gb_s * 100);
+
+  constexpr int64_t kQueries = kQueryRows / kHeads;
+  double p = Bench::best([&] {
+    bench.parallel(8, [&](int64_t t, int) {
+      static thread_local std::vector<float> scratch(static_cast<size_t>(prefill_scratch_floats(kHeadDim))), out(kQueryRows * kHeadDim);
+      bench.kernels.attend_prefill({view(t), q.data(), kHeads, kQueries, kTokens - kQueries, 0, scratch.data(), out.data()});
+    });
+  });
+  fmt::print("attention prefill, the same: {:.1f} GFLOP/s\n", 8.0 * kQueryRows * kTokens * kHeadDim * 4 / p / 1e9);
+}
+
+int run(int argc, char** argv) {
+  std::string isa = argc > 1 ? argv[1] : "", filter = argc > 3 ? argv[3] : "";
+  auto kernels = select_isa(isa);
+  if (!kernels) {
+    fmt::print(stderr, "{}\n", kernels.error().message);
+    return 2;
+  }
+  CpuTopology topology = read_cpu_topology();
+  int64_t threads = argc > 2 ? std::atoll(argv[2]) : topology.workers();
+  std::vector<int> cpus(topology.cores.begin(), topology.cores.begin() + std::min<int64_t>(threads, std::ssize(topology.cores)));
+  ThreadPool pool(cpus);
+  Bench bench{**kernels, pool};
+  fmt::print("{}, {} workers\n", (*kernels)->title, pool.workers());
+  read_bandwidth(bench);
+  barriers(bench);
+  auto wanted = [&](std::string_view name) { return filter.empty() || name.find(filter) != std::string_view::npos; };
+  for (FormatId id : all_formats()) {
+    if (planar_kind(id) && wanted(fmt::format("gemv {}", format_info(id).name))) gemv(bench, id);
+  }
+  for (FormatId id : all_formats()) {
+    if (planar_kind(id) && wanted(fmt::format("gemm {}", format_info(id).name))) gemm(bench, id);
+  }
+  if (wanted("attention")) attention(bench);
+  return 0;
+}
+
+}  // namespace
+}  // namespace hearth::cpu
+
+int main(int argc, char** argv) { return hearth::cpu::run(argc, argv); }

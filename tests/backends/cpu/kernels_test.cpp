@@ -1,0 +1,431 @@
+// Every kernel of every ISA that this machine has, against loops in f64: all planar formats, shapes past tiles.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/weights.h"
+#include "quant/encode.h"
+
+namespace hearth::cpu {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<FormatId> planar_formats() {
+  std::vector<FormatId> out;
+  for (FormatId id : all_formats()) {
+    if (planar_kind(id)) out.push_back(id);
+  }
+  return out;
+}
+
+struct Floats : std::vector<float> {
+  using vector::vector;
+};
+
+Floats normal_floats(int64_t n, uint32_t seed, float sigma = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, sigma);
+  Floats out(static_cast<size_t>(n));
+  for (float& x : out) x = normal(random);
+  return out;
+}
+
+// 64-byte aligned bytes.
+struct Aligned {
+  explicit Aligned(size_t size) : bytes(size + 64) {}
+  std::byte* data() { return bytes.data() + (64 - reinterpret_cast<uintptr_t>(bytes.data()) % 64) % 64; }
+  std::vector<std::byte> bytes;
+};
+
+// A random matrix in native and planar form, and its exact values.
+struct TestMatrix {
+  TestMatrix(FormatId format, int64_t rows, int64_t cols, const KernelTable& kernels, uint32_t seed = 1)
+      : native(static_cast<size_t>(rows) * row_bytes(format, cols)),
+        planar(planar_size_bytes(format, rows, cols)),
+        values(static_cast<size_t>(rows * cols)) {
+    Floats source = normal_floats(rows * cols, seed);
+    for (int64_t r = 0; r < rows; ++r) {
+      auto row = native.data() + static_cast<size_t>(r) * row_bytes(format, cols);
+      encode_row(format, std::span(source).subspan(static_cast<size_t>(r * cols), static_cast<size_t>(cols)), row);
+      decode_row(format, row, std::span(values).subspan(static_cast<size_t>(r * cols), static_cast<size_t>(cols)));
+    }
+    to_planar(format, rows, cols, native.data(), planar.data());
+    matrix = {.format = format,
+              .kind = planar_kind(format),
+              .rows = rows,
+              .cols = cols,
+              .native = native.data(),
+              .planar = planar.data(),
+              .layout = planar_panel(format, cols),
+              .kernels = &kernels};
+  }
+  float value(int64_t r, int64_t c) const { return r < matrix.rows ? values[static_cast<size_t>(r * matrix.cols + c)] : 0; }
+
+  std::vector<std::byte> native;
+  Aligned planar;
+  Floats values;
+  Matrix matrix;
+};
+
+struct TestIntRows {
+  TestIntRows(int64_t rows, int64_t cols)
+      : codes(static_cast<size_t>(rows * cols)),
+        scales(static_cast<size_t>(rows * cols / kActBlock), kNan),
+        sums(static_cast<size_t>(rows * cols / 16)),
+        view{codes.data(), scales.data(), sums.data(), cols, cols / kActBlock} {}
+  std::vector<int16_t> codes;
+  Floats scales;
+  std::vector<int32_t> sums;
+  IntRows view;
+};
+
+class Kernels : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    auto table = select_isa(GetParam());
+    if (!table) GTEST_SKIP() << table.error().message;
+    kernels = *table;
+    EXPECT_EQ(kernels->name, GetParam());
+  }
+  const KernelTable* kernels = nullptr;
+};
+
+#if defined(__x86_64__)
+INSTANTIATE_TEST_SUITE_P(Isa, Kernels, ::testing::Values("portable", "avx2", "avx512"),
+                         [](const auto& info) { return info.param; });
+#else
+INSTANTIATE_TEST_SUITE_P(Isa, Kernels, ::testing::Values("portable"), [](const auto& info) { return info.param; });
+#endif
+
+int64_t block_of(FormatId format) { return format_info(format).block_elems; }
+
+TEST_P(Kernels, UnpackEqualsDecodeRowBitForBit) {
+  for (FormatId format : planar_formats()) {
+    int64_t block = block_of(format), cols = block == 1 ? 301 : 3 * 256 + (block == 32 ? 64 : 0);
+    TestMatrix m(format, 33, cols, *kernels);
+    for (int64_t panel = 0; panel < 3; ++panel) {
+      for (int64_t k0 = 0; k0 < cols; k0 += kKBlock) {
+        int64_t kn = std::min(kKBlock, cols - k0);
+        Floats out(static_cast<size_t>(kKBlock * kLanes), kNan), native = out;
+        m.matrix.unpack(panel, k0, kn, out.data());
+        Matrix only_native = m.matrix;
+        only_native.planar = nullptr;
+        only_native.unpack(panel, k0, kn, native.data());
+        for (int64_t i = 0; i < kn * kLanes; ++i) {
+          float want = m.value(panel * kLanes + i % kLanes, k0 + i / kLanes);
+          ASSERT_EQ(out[static_cast<size_t>(i)], want) << format_info(format).name << " panel " << panel << " k " << k0 << " i " << i;
+          ASSERT_EQ(native[static_cast<size_t>(i)], want);
+        }
+        for (int64_t i = kn * kLanes; i < kKBlock * kLanes; ++i) ASSERT_TRUE(std::isnan(out[static_cast<size_t>(i)]));
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, QuantizeIsWithinHalfAStep) {
+  constexpr int64_t kCols = 96;
+  for (int32_t limit : {127, 32767}) {
+    Floats x = normal_floats(3 * kCols, 5);
+    std::fill_n(x.begin() + kCols, 32, 0.0f);  // a block of zeros
+    TestIntRows out(3, kCols);
+    for (int64_t r = 0; r < 3; ++r) kernels->quantize(x.data() + r * kCols, kCols, limit, out.view, r);
+    constexpr int kOrder[4] = {0, 2, 1, 3};
+    for (int64_t i = 0; i < 3 * kCols; ++i) {
+      auto block = static_cast<size_t>(i / kActBlock);
+      int code = out.codes[static_cast<size_t>(i / 4 * 4 + kOrder[i % 4])];
+      ASSERT_LE(std::abs(code), limit);
+      double step = out.scales[block];
+      ASSERT_NEAR(code * step, x[static_cast<size_t>(i)], step * 0.501) << i;
+    }
+    for (int64_t g = 0; g < 3 * kCols / 16; ++g) {
+      int32_t sum = 0;
+      for (int64_t i = 0; i < 16; ++i) sum += out.codes[static_cast<size_t>(g * 16 + i)];
+      ASSERT_EQ(out.sums[static_cast<size_t>(g)], sum);
+    }
+  }
+}
+
+// The products with integer activations are exact up to the rounding of activations and of the f32 sums.
+TEST_P(Kernels, IntegerDotEqualsTheProductOfItsOperands) {
+  for (FormatId format : planar_formats()) {
+    if (!has_integer_codes(*planar_kind(format))) continue;
+    for (int64_t cols : {block_of(format), 3 * 256 + (block_of(format) == 32 ? int64_t{32} : 0)}) {
+      TestMatrix m(format, 17, cols, *kernels);
+      for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 64}) {
+        Floats x = normal_floats(rows * cols, 7);
+        TestIntRows ints(rows, cols);
+        for (int64_t r = 0; r < rows; ++r) kernels->quantize(x.data() + r * cols, cols, 32767, ints.view, r);
+        for (int64_t panel = 0; panel < 2; ++panel) {
+          Floats out(static_cast<size_t>(rows * kLanes), kNan);
+          kernels->dot_int[static_cast<size_t>(*m.matrix.kind)](m.matrix.panel_view(panel, nullptr), ints.view, rows, out.data());
+          for (int64_t r = 0; r < rows; ++r) {
+            for (int64_t lane = 0; lane < kLanes; ++lane) {
+              double want = 0, size = 0;
+              for (int64_t c = 0; c < cols; ++c) {
+                double p = static_cast<double>(m.value(panel * kLanes + lane, c)) * x[static_cast<size_t>(r * cols + c)];
+                want += p, size += std::fabs(p);
+              }
+              // Activations: half a step of 1/32767 of their block's largest, here below 6; sums: 2^-24 an addition. A
+              // scale and a minimum that nearly cancel make the parts up to four times as large as their sum.
+              double bound = 4 * size * cols / 32 * 0x1p-24 + std::sqrt(static_cast<double>(cols)) * 3e-4;
+              ASSERT_NEAR(out[static_cast<size_t>(r * kLanes + lane)], want, bound)
+                  << format_info(format).name << " rows " << rows << " row " << r << " lane " << lane << " cols " << cols;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, IntegerDotOfARowDoesNotDependOnTheOthers) {
+  constexpr int64_t kCols = 512, kRows = 15;
+  for (FormatId format : planar_formats()) {
+    if (!has_integer_codes(*planar_kind(format))) continue;
+    TestMatrix m(format, 16, kCols, *kernels);
+    Floats x = normal_floats(kRows * kCols, 3), all(kRows * kLanes, kNan);
+    TestIntRows ints(kRows, kCols);
+    for (int64_t r = 0; r < kRows; ++r) kernels->quantize(x.data() + r * kCols, kCols, 32767, ints.view, r);
+    auto dot = kernels->dot_int[static_cast<size_t>(*m.matrix.kind)];
+    dot(m.matrix.panel_view(0, nullptr), ints.view, kRows, all.data());
+    for (int64_t r = 0; r < kRows; ++r) {
+      TestIntRows single(1, kCols);
+      kernels->quantize(x.data() + r * kCols, kCols, 32767, single.view, 0);
+      Floats one(kLanes, kNan);
+      dot(m.matrix.panel_view(0, nullptr), single.view, 1, one.data());
+      for (size_t i = 0; i < kLanes; ++i) ASSERT_EQ(one[i], all[static_cast<size_t>(r * kLanes) + i]) << format_info(format).name;
+    }
+  }
+}
+
+TEST_P(Kernels, FloatDot) {
+  for (int64_t n : {1, 3, 4, 5, 37, 256}) {
+    for (int64_t rows : {1, 2, 3, 9}) {
+      int64_t stride = n + 3;
+      Floats w = normal_floats(n * kLanes, 1), x = normal_floats(rows * stride, 2);
+      for (bool accumulate : {false, true}) {
+        Floats out(static_cast<size_t>(rows * kLanes), accumulate ? 0.5f : kNan);
+        kernels->dot_float(w.data(), n, x.data(), stride, rows, accumulate, out.data());
+        for (int64_t r = 0; r < rows; ++r) {
+          for (int64_t lane = 0; lane < kLanes; ++lane) {
+            double want = accumulate ? 0.5 : 0, size = 1;
+            for (int64_t k = 0; k < n; ++k) {
+              double p = static_cast<double>(w[static_cast<size_t>(k * kLanes + lane)]) * x[static_cast<size_t>(r * stride + k)];
+              want += p, size += std::fabs(p);
+            }
+            ASSERT_NEAR(out[static_cast<size_t>(r * kLanes + lane)], want, size * 0x1p-20) << n << " " << rows;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, GemmOfEveryFormat) {
+  const int64_t group = kernels->gemm_rows;
+  for (FormatId format : planar_formats()) {
+    int64_t block = block_of(format);
+    for (int64_t cols : {block == 1 ? int64_t{7} : block, 256 + (block == 256 ? 256 : block)}) {
+      TestMatrix m(format, 33, cols, *kernels);
+      Unpacker unpacker = m.matrix.unpacker();
+      for (int64_t rows : {int64_t{1}, group - 1, group, group + 1, int64_t{40}}) {
+        int64_t tiles = (rows + group - 1) / group;
+        Floats x = normal_floats(rows * cols, 9), packed(static_cast<size_t>(tiles * group * cols), kNan);
+        for (int64_t t = 0; t < tiles; ++t) {
+          kernels->pack_rows(x.data() + t * group * cols, cols, std::min(group, rows - t * group), cols, packed.data() + t * group * cols);
+        }
+        for (int panels : {1, 2}) {
+          Floats out(static_cast<size_t>(panels * tiles * group * kLanes), kNan), scratch(2 * kKBlock * kLanes, kNan);
+          kernels->gemm({.a = packed.data(), .rows = rows, .cols = cols, .panels = panels,
+                         .unpack = {&unpacker, &unpacker}, .panel = {1, 2}, .scratch = scratch.data(), .out = out.data()});
+          for (int p = 0; p < panels; ++p) {
+            for (int64_t i = 0; i < rows * kLanes; ++i) {
+              double want = 0, size = 0;
+              for (int64_t c = 0; c < cols; ++c) {
+                double v = static_cast<double>(m.value((1 + p) * kLanes + i % kLanes, c)) * x[static_cast<size_t>(i / kLanes * cols + c)];
+                want += v, size += std::fabs(v);
+              }
+              ASSERT_NEAR(out[static_cast<size_t>(p * tiles * group * kLanes + i)], want, size * 0x1p-18 + 1e-30)
+                  << format_info(format).name << " cols " << cols << " rows " << rows << " panel " << p << " i " << i;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, RowsOfAnyLength) {
+  for (int64_t n : {1, 2, 15, 16, 17, 64, 100}) {
+    auto size = static_cast<size_t>(n);
+    Floats x = normal_floats(n, 11, 3), y = normal_floats(n, 12, 3), guard(size + 1, kNan);
+    auto near = [&](size_t i, double want, double relative, const char* what) {
+      ASSERT_NEAR(guard[i], want, relative * (std::fabs(want) + 1e-6)) << what << " n " << n << " i " << i;
+    };
+    double squares = 0;
+    for (float v : x) squares += static_cast<double>(v) * v;
+    kernels->rms_norm(x.data(), y.data(), n, 1e-5f, guard.data());
+    for (size_t i = 0; i < size; ++i) near(i, x[i] / std::sqrt(squares / static_cast<double>(n) + 1e-5) * y[i], 1e-6, "norm");
+    kernels->add(x.data(), y.data(), n, guard.data());
+    for (size_t i = 0; i < size; ++i) ASSERT_EQ(guard[i], x[i] + y[i]);
+    kernels->silu_mul(x.data(), y.data(), n, guard.data());
+    for (size_t i = 0; i < size; ++i) near(i, x[i] / (1 + std::exp(-static_cast<double>(x[i]))) * y[i], 1e-6, "silu");
+    kernels->gelu_mul(x.data(), y.data(), n, guard.data());
+    for (size_t i = 0; i < size; ++i) {
+      double g = x[i], inner = std::sqrt(2 / M_PI) * (g + 0.044715 * g * g * g);
+      // g * (1 + tanh) loses digits where tanh is near -1; the reference in f64 does not.
+      near(i, 0.5 * g * (1 + std::tanh(inner)) * y[i], 3e-6, "gelu");
+    }
+    ASSERT_TRUE(std::isnan(guard[size])) << "wrote past the end";
+  }
+}
+
+TEST_P(Kernels, ActivationsOfLargeNumbersStayFinite) {
+  Floats x = {-1e4f, -100, -88, -0.0f, 0, 88, 100, 1e4f}, one(8, 1.0f), out(8, kNan);
+  kernels->silu_mul(x.data(), one.data(), 8, out.data());
+  for (size_t i = 0; i < 8; ++i) ASSERT_NEAR(out[i], std::max(0.0f, x[i]), 1e-6f * std::fabs(x[i])) << x[i];
+  kernels->gelu_mul(x.data(), one.data(), 8, out.data());
+  for (size_t i = 0; i < 8; ++i) ASSERT_NEAR(out[i], std::max(0.0f, x[i]), 1e-6f * std::fabs(x[i])) << x[i];
+}
+
+TEST_P(Kernels, RopeTurnsPairs) {
+  for (int64_t dims : {2, 6, 32, 34, 128}) {
+    for (bool half : {false, true}) {
+      int64_t pairs = dims / 2;
+      Floats x = normal_floats(dims + 4, 1), angle = normal_floats(pairs, 2), c(angle.size()), s(angle.size()), y = x;
+      for (size_t j = 0; j < angle.size(); ++j) c[j] = std::cos(angle[j]), s[j] = std::sin(angle[j]);
+      kernels->rope(y.data(), c.data(), s.data(), dims, half);
+      for (int64_t j = 0; j < pairs; ++j) {
+        auto a = static_cast<size_t>(half ? j : 2 * j), b = static_cast<size_t>(half ? j + pairs : 2 * j + 1), i = static_cast<size_t>(j);
+        ASSERT_NEAR(y[a], x[a] * c[i] - x[b] * s[i], 1e-6);
+        ASSERT_NEAR(y[b], x[a] * s[i] + x[b] * c[i], 1e-6);
+      }
+      for (size_t i = static_cast<size_t>(dims); i < x.size(); ++i) ASSERT_EQ(y[i], x[i]);
+    }
+  }
+}
+
+// ---- attention ----
+
+// Pages in scattered order; unused ones hold NaN, so that reading what was never written shows.
+struct TestPages {
+  TestPages(int64_t tokens, int64_t head_dim, KvFormat format) {
+    int64_t count = (tokens + kLanes - 1) / kLanes + 2, v_stride = (head_dim + 15) / 16 * 16;
+    size_t element = format == KvFormat::kF32 ? 4 : 2;
+    size_t k_bytes = (static_cast<size_t>(head_dim * kLanes) * element + 63) / 64 * 64;
+    size_t page_bytes = k_bytes + static_cast<size_t>(v_stride * kLanes) * element;
+    memory.assign(page_bytes * static_cast<size_t>(count), 0xff);
+    for (int64_t i = 0; i < count; ++i) table.push_back(static_cast<int32_t>(count - 1 - i));
+    view = {memory.data(), page_bytes, k_bytes, table.data(), head_dim, v_stride, format};
+  }
+  std::vector<uint8_t> memory;
+  std::vector<int32_t> table;
+  KvView view;
+};
+
+double f16_of(double x) {  // rounded as storage does; normal range
+  int e;
+  std::frexp(x, &e);
+  double unit = std::ldexp(1.0, std::max(e - 11, -24));
+  return std::nearbyint(x / unit) * unit;
+}
+
+struct AttentionCase {
+  int64_t head_dim, heads, tokens, window;
+};
+
+// softmax(q k) v of one head over the visible keys of position p.
+std::vector<double> attend(const float* q, const std::vector<double>& k, const std::vector<double>& v, int64_t head_dim, int64_t p, int64_t window) {
+  int64_t first = window > 0 ? std::max<int64_t>(0, p - window + 1) : 0;
+  std::vector<double> score, out(static_cast<size_t>(head_dim), 0);
+  double top = -1e300, sum = 0;
+  for (int64_t t = first; t <= p; ++t) {
+    double s = 0;
+    for (int64_t d = 0; d < head_dim; ++d) s += static_cast<double>(q[d]) * k[static_cast<size_t>(t * head_dim + d)];
+    score.push_back(s);
+    top = std::max(top, s);
+  }
+  for (double& s : score) sum += s = std::exp(s - top);
+  for (int64_t t = first; t <= p; ++t) {
+    for (int64_t d = 0; d < head_dim; ++d) out[static_cast<size_t>(d)] += score[static_cast<size_t>(t - first)] / sum * v[static_cast<size_t>(t * head_dim + d)];
+  }
+  return out;
+}
+
+constexpr AttentionCase kAttentionCases[] = {{64, 1, 1, 0},    {128, 2, 17, 0},  {128, 2, 600, 0}, {64, 3, 130, 40}, {80, 5, 70, 0},
+                                             {16, 9, 33, 16}, {20, 4, 100, 33}, {7, 1, 50, 0},    {128, 16, 1100, 700}};
+
+class Sequence {
+ public:
+  Sequence(const KernelTable& kernels, const AttentionCase& c, KvFormat format) : pages(c.tokens, c.head_dim, format) {
+    Floats kf = normal_floats(c.tokens * c.head_dim, 21), vf = normal_floats(c.tokens * c.head_dim, 22);
+    for (int64_t t = 0; t < c.tokens; ++t) kernels.kv_append(pages.view, t, kf.data() + t * c.head_dim, vf.data() + t * c.head_dim);
+    for (float x : kf) k.push_back(format == KvFormat::kF16 ? f16_of(x) : x);
+    for (float x : vf) v.push_back(format == KvFormat::kF16 ? f16_of(x) : x);
+  }
+  TestPages pages;
+  std::vector<double> k, v;
+};
+
+TEST_P(Kernels, DecodeAttentionInSplits) {
+  for (const AttentionCase& c : kAttentionCases) {
+    for (KvFormat format : {KvFormat::kF32, KvFormat::kF16}) {
+      Sequence s(*kernels, c, format);
+      int64_t p = c.tokens - 1, v_stride = s.pages.view.v_stride;
+      Floats q = normal_floats(c.heads * c.head_dim, 23, 1 / std::sqrt(static_cast<float>(c.head_dim)));
+      auto heads = static_cast<size_t>(c.heads);
+      Floats scratch(heads * kKeySplit, kNan), total(heads * static_cast<size_t>(v_stride), kNan), max(heads, kNan), sum(heads, kNan);
+      int64_t first = c.window > 0 ? std::max<int64_t>(0, p - c.window + 1) : 0;
+      for (int64_t from = first / kKeySplit * kKeySplit; from <= p; from += kKeySplit) {
+        Floats part(total.size(), kNan), part_max(heads, kNan), part_sum(heads, kNan);
+        kernels->attend_decode({s.pages.view, q.data(), c.heads, std::max(first, from), std::min(p + 1, from + kKeySplit), scratch.data(), part_max.data(), part_sum.data(), part.data()});
+        if (from <= first) {
+          total = part, max = part_max, sum = part_sum;
+          continue;
+        }
+        for (size_t h = 0; h < heads; ++h) {
+          kernels->merge_split(&max[h], &sum[h], &total[h * static_cast<size_t>(v_stride)], part_max[h], part_sum[h], &part[h * static_cast<size_t>(v_stride)], v_stride);
+        }
+      }
+      for (size_t h = 0; h < heads; ++h) {
+        auto want = attend(q.data() + static_cast<int64_t>(h) * c.head_dim, s.k, s.v, c.head_dim, p, c.window);
+        for (size_t d = 0; d < want.size(); ++d) {
+          ASSERT_NEAR(total[h * static_cast<size_t>(v_stride) + d] / sum[h], want[d], 2e-5) << "head_dim " << c.head_dim << " heads " << c.heads << " tokens " << c.tokens << " head " << h << " d " << d;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, PrefillAttentionInBlocks) {
+  const int64_t group = kernels->gemm_rows;
+  for (const AttentionCase& c : kAttentionCases) {
+    for (KvFormat format : {KvFormat::kF32, KvFormat::kF16}) {
+      Sequence s(*kernels, c, format);
+      int64_t v_stride = s.pages.view.v_stride, most = std::max<int64_t>(1, kQueryRows / c.heads);
+      for (int64_t queries : {int64_t{1}, std::min(most, c.tokens), std::min<int64_t>({5, most, c.tokens})}) {
+        int64_t position = c.tokens - queries, rows = queries * c.heads;
+        Floats q = normal_floats(rows * c.head_dim, 24, 1 / std::sqrt(static_cast<float>(c.head_dim)));
+        Floats packed(static_cast<size_t>(kQueryRows * c.head_dim), kNan), scratch(static_cast<size_t>(prefill_scratch_floats(v_stride)), kNan);
+        Floats out(static_cast<size_t>(kQueryRows * v_stride), kNan);
+        for (int64_t r = 0; r < rows; r += group) {
+          kernels->pack_rows(q.data() + r * c.head_dim, c.head_dim, std::min(group, rows - r), c.head_dim, packed.data() + r * c.head_dim);
+        }
+        kernels->attend_prefill({s.pages.view, packed.data(), c.heads, queries, position, c.window, scratch.data(), out.data()});
+        for (int64_t r = 0; r < rows; ++r) {
+          auto want = attend(q.data() + r * c.head_dim, s.k, s.v, c.head_dim, position + r / c.heads, c.window);
+          for (size_t d = 0; d < want.size(); ++d) {
+            ASSERT_NEAR(out[static_cast<size_t>(r * v_stride) + d], want[d], 2e-5) << "head_dim " << c.head_dim << " heads " << c.heads << " tokens " << c.tokens << " row " << r << " d " << d;
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hearth::cpu
