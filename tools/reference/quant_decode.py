@@ -5,12 +5,42 @@ Reads cases from stdin: u32 byte count, u32 ggml type, block bytes. Answers each
 f64, where every product of a scale and a code is exact, and rounded to f32 once.
 """
 
+import os
+import re
 import struct
 import sys
+import zlib
 
 KV = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]
 # E2M1; nibble 8 is minus zero, which decoders take as plus zero
 FP4 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0]
+
+
+def load_grids():
+    """The codebooks, from the data file of the decoders, as lists of element lists; checked against CRC-32s of the
+    tables as ggml holds them (one byte per element)."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/quant/formats/grids.cpp")
+    with open(path) as file:
+        text = file.read()
+    kinds = {
+        "kIq2XxsGrid": (8, 2, (8, 25, 43), 0x9924FF02), "kIq2XsGrid": (8, 2, (8, 25, 43), 0xFA1E1BFD),
+        "kIq2SGrid": (8, 2, (8, 25, 43), 0x25AE5BF1), "kIq3XxsGrid": (4, 3, (4, 12, 20, 28, 36, 44, 52, 62), 0x07BA9ED0),
+        "kIq3SGrid": (4, 3, (1, 3, 5, 7, 9, 11, 13, 15), 0xF576E4F3), "kIq1Grid": (8, 2, (-1, 0, 1), 0xB85E6CCF),
+    }
+    grids = {}
+    for name, (length, bits, levels, crc) in kinds.items():
+        body = re.search(r"%s\[\d+\] = \{(.*?)\};" % name, text, re.S).group(1)
+        grid = []
+        for word in re.findall(r"0x[0-9a-f]+", body):
+            grid.append([levels[(int(word, 16) >> (bits * k)) % (1 << bits)] for k in range(length)])
+        table = b"".join(bytes(v & 255 for v in entry) for entry in grid)
+        if zlib.crc32(table) != crc:
+            sys.exit("quant_decode.py: the codebook %s is damaged" % name)
+        grids[name] = grid
+    return grids
+
+
+GRIDS = load_grids()
 
 
 def half(block, at):
@@ -143,6 +173,94 @@ def iq4_xs(b):
     return out
 
 
+def signed(scale, vector, signs):
+    return [-(scale * v) if (signs >> k) & 1 else scale * v for k, v in enumerate(vector)]
+
+
+def even(n):
+    return n + 128 * (bin(n).count("1") % 2)
+
+
+def iq2_xxs(b):
+    d = half(b, 0)
+    out = []
+    for at in range(2, 66, 8):
+        w = int.from_bytes(b[at + 4:at + 8], "little")
+        scale = d * (0.5 + (w >> 28)) / 4
+        for l in range(4):
+            out += signed(scale, GRIDS["kIq2XxsGrid"][b[at + l]], even((w >> (7 * l)) % 128))
+    return out
+
+
+def iq2_xs(b):
+    d = half(b, 0)
+    out = []
+    for v, word in enumerate(struct.unpack_from("<32H", b, 2)):
+        nibble = (b[66 + v // 4] >> (0 if v % 4 < 2 else 4)) % 16
+        out += signed(d * (0.5 + nibble) / 4, GRIDS["kIq2XsGrid"][word % 512], even(word // 512))
+    return out
+
+
+def iq2_s(b):
+    d = half(b, 0)
+    out = []
+    for v in range(32):
+        nibble = (b[74 + v // 4] >> (0 if v % 4 < 2 else 4)) % 16
+        index = b[2 + v] + 256 * ((b[66 + v // 4] >> (2 * (v % 4))) % 4)
+        out += signed(d * (0.5 + nibble) / 4, GRIDS["kIq2SGrid"][index], b[34 + v])
+    return out
+
+
+def iq3_xxs(b):
+    d = half(b, 0)
+    out = []
+    for g, w in enumerate(struct.unpack_from("<8I", b, 66)):
+        scale = d * (0.5 + (w >> 28)) / 2
+        for l in range(4):
+            at = 2 + 8 * g + 2 * l
+            vector = GRIDS["kIq3XxsGrid"][b[at]] + GRIDS["kIq3XxsGrid"][b[at + 1]]
+            out += signed(scale, vector, even((w >> (7 * l)) % 128))
+    return out
+
+
+def iq3_s(b):
+    d = half(b, 0)
+    out = []
+    for g in range(8):
+        scale = d * (1 + 2 * ((b[106 + g // 2] >> (4 * (g % 2))) % 16))
+        for l in range(4):
+            vector = []
+            for k in range(2):
+                index = b[2 + 8 * g + 2 * l + k] + 256 * ((b[66 + g] >> (2 * l + k)) % 2)
+                vector += GRIDS["kIq3SGrid"][index]
+            out += signed(scale, vector, b[74 + 4 * g + l])
+    return out
+
+
+def iq1_s(b):
+    d = half(b, 0)
+    out = []
+    for g, w in enumerate(struct.unpack_from("<8H", b, 34)):
+        scale = d * (2 * ((w >> 12) % 8) + 1)
+        delta = -0.125 if w >= 32768 else 0.125
+        for l in range(4):
+            out += [scale * (v + delta) for v in GRIDS["kIq1Grid"][b[2 + 4 * g + l] + 256 * ((w >> (3 * l)) % 8)]]
+    return out
+
+
+def iq1_m(b):
+    words = struct.unpack_from("<4H", b, 48)
+    d = struct.unpack("<e", struct.pack("<H", sum((w >> 12) << (4 * i) for i, w in enumerate(words))))[0]
+    out = []
+    for g in range(8):
+        for l in range(4):
+            scale = d * (2 * ((words[g // 2] >> (6 * (g % 2) + 3 * (l // 2))) % 8) + 1)
+            n = (b[32 + 2 * g + l // 2] >> (4 * (l % 2))) % 16
+            delta = -0.125 if n >= 8 else 0.125
+            out += [scale * (v + delta) for v in GRIDS["kIq1Grid"][b[4 * g + l] + 256 * (n % 8)]]
+    return out
+
+
 def mxfp4(b):
     scale = 2.0 ** (b[0] - 127)
     return [scale * FP4[q] for q in nibbles(b[1:17])]
@@ -198,9 +316,11 @@ def plain(letter):
 # ggml type id -> (bytes of a block, decoder)
 DECODERS = {
     0: (4, plain("f")), 1: (2, plain("e")), 2: (18, q4_0), 3: (20, q4_1), 6: (22, q5_0), 7: (24, q5_1), 8: (34, q8_0),
-    10: (84, q2_k), 11: (110, q3_k), 12: (144, q4_k), 13: (176, q5_k), 14: (210, q6_k), 20: (18, iq4_nl),
+    10: (84, q2_k), 11: (110, q3_k), 12: (144, q4_k), 13: (176, q5_k), 14: (210, q6_k), 16: (66, iq2_xxs),
+    17: (74, iq2_xs), 18: (98, iq3_xxs), 19: (50, iq1_s), 20: (18, iq4_nl), 21: (110, iq3_s), 22: (82, iq2_s),
     23: (136, iq4_xs), 24: (1, plain("b")), 25: (2, plain("h")), 26: (4, plain("i")), 27: (8, plain("q")),
-    28: (8, plain("d")), 30: (2, lambda b: [struct.unpack("<f", b"\0\0" + b)[0]]), 34: (54, tq1_0), 35: (66, tq2_0),
+    28: (8, plain("d")), 29: (56, iq1_m),
+    30: (2, lambda b: [struct.unpack("<f", b"\0\0" + b)[0]]), 34: (54, tq1_0), 35: (66, tq2_0),
     39: (17, mxfp4), 40: (36, nvfp4), 41: (18, q1_0), 42: (18, q2_0),
 }
 
