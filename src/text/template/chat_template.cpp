@@ -36,7 +36,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
   return result;
 }
 
-Result<Rendered> ChatTemplate::render(const nlohmann::ordered_json& context, const RenderOptions& options) const {
+Result<Rendered> ChatTemplate::render(const nlohmann::ordered_json& context, const TemplateOptions& options) const {
   return jinja::Interpreter(*tree_, options).run(context);
 }
 

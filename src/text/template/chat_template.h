@@ -28,7 +28,7 @@ struct RenderLimits {
   int64_t max_range = 100'000;                // items of one range()
 };
 
-struct RenderOptions {
+struct TemplateOptions {
   std::string bos_token;  // the text of the special tokens: variables of the template, trusted
   std::string eos_token;
   std::optional<std::tm> now = {};  // what strftime_now() shows; unset: the local time
@@ -61,7 +61,7 @@ class ChatTemplate {
   // `context` is an object: messages, tools, add_generation_prompt, enable_thinking and whatever else the template
   // reads. Every string in it is untrusted. kInvalidInput when the template calls raise_exception (its own words are
   // the end of the message), when it breaks on this conversation, and when a limit is passed; all name the line.
-  Result<Rendered> render(const nlohmann::ordered_json& context, const RenderOptions& options) const;
+  Result<Rendered> render(const nlohmann::ordered_json& context, const TemplateOptions& options) const;
 
   // True if the template reads a variable of that name.
   bool reads_variable(std::string_view name) const;
