@@ -19,7 +19,7 @@ int main() {
   now.tm_yday = 184;
   for (std::string line; std::getline(std::cin, line);) {
     const auto input = nlohmann::ordered_json::parse(line);
-    hearth::RenderOptions options{.bos_token = input.value("bos_token", "<s>"),
+    hearth::TemplateOptions options{.bos_token = input.value("bos_token", "<s>"),
                                   .eos_token = input.value("eos_token", "</s>"),
                                   .now = now,
                                   .strict_sandbox = input.value("strict", true)};

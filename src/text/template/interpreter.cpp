@@ -32,7 +32,7 @@ void Scope::set(std::string_view name, Value value) {
   }
 }
 
-Interpreter::Interpreter(const Template& tree, const RenderOptions& options)
+Interpreter::Interpreter(const Template& tree, const TemplateOptions& options)
     : tree_(tree), options_(options), heap_(options.limits.max_memory_bytes) {}
 
 Interpreter::Depth::Depth(Interpreter& interpreter) : interpreter_(interpreter) {

@@ -51,7 +51,7 @@ struct Callable : Object {
 // After the first error everything returns at once with something harmless; run() then returns that error.
 class Interpreter {
  public:
-  Interpreter(const Template& tree, const RenderOptions& options);
+  Interpreter(const Template& tree, const TemplateOptions& options);
 
   Result<Rendered> run(const nlohmann::ordered_json& context);
 
@@ -70,7 +70,7 @@ class Interpreter {
   bool check_size(Int bytes);
 
   Heap& heap() { return heap_; }
-  const RenderOptions& options() const { return options_; }
+  const TemplateOptions& options() const { return options_; }
 
   Value text(TextBuilder&& builder, bool markup = false);
   Value text(std::string_view bytes, bool trusted) { return Value(heap_.text(bytes, trusted)); }
@@ -146,7 +146,7 @@ class Interpreter {
   void json_value(TextBuilder& out, const Value& value, const JsonStyle& style, int depth);
 
   const Template& tree_;
-  const RenderOptions& options_;
+  const TemplateOptions& options_;
   Heap heap_;
   std::optional<Error> error_;
   int line_ = 1;
