@@ -15,8 +15,8 @@
 namespace hearth {
 
 struct EngineOptions {
-  int64_t max_sequences = 16;  // decoding at the same time; more requests wait in a queue
-  int64_t prefill_rows = 512;  // most prompt tokens in one step
+  int64_t max_sequences = 16;  // at the same time, up to 64; more requests wait in a queue
+  int64_t prefill_rows = 512;  // most prompt tokens in one step, up to 2048
   bool deterministic = false;  // output bit-equal whatever the batch and the cache history; costs some speed
   bool prefix_cache = true;    // keep pages of finished sequences for later prompts
 };
@@ -24,7 +24,7 @@ struct EngineOptions {
 struct Request {
   std::vector<int32_t> prompt;  // not empty
   SamplingOptions sampling;
-  int64_t max_tokens = -1;                // -1: until the context is full
+  int64_t max_tokens = -1;                // -1: until the context is full; 0: only read the prompt
   std::vector<std::string> stop_strings;  // not part of the output
   std::vector<int32_t> stop_tokens;       // beside the model's own ends of generation
   bool ignore_end = false;                // keep going at the model's own ends (benchmarks)
@@ -39,11 +39,12 @@ struct TokenLogprob {
   float logprob = 0;
 };
 
-// One sampled token. `text` is UTF-8-safe: it may be empty when a character or a possible stop string is incomplete.
+// One sampled token of the answer; a token that ends it (the model's own end, a stop token) has no event. `text` is
+// UTF-8-safe: it may be empty when a character or a possible stop string is incomplete.
 struct TokenEvent {
   int32_t token = 0;
   std::string text;
-  std::vector<TokenLogprob> logprobs;  // the token itself first, then the best
+  std::vector<TokenLogprob> logprobs;  // the token itself first, then the best; of the plain model, before any option
 };
 
 // How far the prompt is: tokens computed or found in the cache, of all.
@@ -61,8 +62,8 @@ struct PromptLogits {
 
 struct Usage {
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of the prompt, found in the prefix tree
-  int64_t generated_tokens = 0;
+  int64_t cached_tokens = 0;     // of the prompt, found in the prefix tree
+  int64_t generated_tokens = 0;  // with the one that ended it
   double queue_seconds = 0;
   double prefill_seconds = 0;  // from the first step of the prompt to the first token
   double decode_seconds = 0;   // from the first token to the last
@@ -80,7 +81,8 @@ struct Failed {
 
 using Event = std::variant<PromptProgress, PromptLogits, TokenEvent, Done, Failed>;
 
-// The events of one request. Destroying it cancels the request.
+// The events of one request, for one reader at a time. Destroying it cancels the request. A request whose PromptLogits
+// are not read pauses after a few; all other events wait in memory.
 class Generation {
  public:
   Generation(Generation&&) noexcept;
@@ -92,7 +94,8 @@ class Generation {
   // The same, at most `seconds`; nullopt also when the time is over (finished() tells which).
   std::optional<Event> next_within(double seconds);
   bool finished() const;
-  // Takes effect within one step; Done with kCancelled follows. Safe from any thread, and async-signal-unsafe.
+  // Takes effect within one step; Done with kCancelled follows, unless the end was on its way. Safe from any thread,
+  // but not from a signal handler.
   void cancel();
 
   struct State;
@@ -113,6 +116,8 @@ struct EngineStats {
 
 class Engine {
  public:
+  // Fails with kUsage on impossible options and when the model has an engine already. Destroying the engine cancels
+  // what it still runs.
   static Result<std::unique_ptr<Engine>> create(std::shared_ptr<Model> model, const EngineOptions& options);
   virtual ~Engine() = default;
 

@@ -16,10 +16,12 @@ namespace hearth {
 class Text;
 
 struct ModelOptions {
-  std::string device = "cpu";                // "cpu" or "reference"
-  int64_t threads = 0;                       // 0: physical cores, affinity and cgroup quota decide
-  std::string isa;                           // CPU only: "", "avx2", "avx512"
-  int64_t context_tokens = 0;                // tokens of KV shared by all sequences; 0: the model's, capped by memory
+  std::string device = "cpu";  // "cpu" or "reference"
+  int64_t threads = 0;         // 0: physical cores, affinity and cgroup quota decide
+  std::string isa;             // CPU only: "", "avx2", "avx512"
+  // Tokens of KV shared by all sequences. 0: the smallest of the model's context, 32768, and what fits into half of the
+  // memory that the weights leave.
+  int64_t context_tokens = 0;
   std::string kv_type = "f16";               // "f32", "f16", "q8"
   std::string activations = "default";       // "default": as exact as memory speed allows; "int8": the faster option
   std::string layout = "auto";               // "auto", "native" (zero copy), "planar" (repacked at load)
@@ -39,11 +41,13 @@ struct ModelInfo {
   int64_t vocab_size = 0;
   int64_t trained_context = 0;  // tokens the model was made for
   int64_t context_tokens = 0;   // tokens of KV that were allocated
+  int64_t sequence_tokens = 0;  // the longest sequence, prompt and answer: at most the two above
   size_t file_bytes = 0;        // of all tensors
   size_t kv_bytes = 0;
   // Weight bytes that one decoded token reads: every matrix once, a table that is only gathered not at all.
   size_t bytes_per_token = 0;
-  SamplingOptions default_sampling;  // from the model's metadata, else Hearth's own
+  // From the model's metadata; else temperature 0.8, top_k 40, top_p 0.95, min_p 0.05.
+  SamplingOptions default_sampling;
 };
 
 // Shared by the engine and everyone who needs the text side; immutable after open.

@@ -8,7 +8,8 @@
 namespace hearth {
 
 // Applied in the order of the fields: bias, penalties, DRY, then temperature-free filters (top-k, typical, top-p,
-// min-p, XTC), then temperature, then the draw. A field's default switches it off.
+// min-p, XTC), each on the probabilities that the ones before left, then temperature, then the draw. A field's default
+// switches it off.
 struct SamplingOptions {
   std::vector<std::pair<int32_t, float>> logit_bias;  // token, added to its logit; -infinity forbids it
 
@@ -27,12 +28,13 @@ struct SamplingOptions {
   float typical_p = 1.0f;
   float top_p = 1.0f;
   float min_p = 0.0f;
-  float xtc_probability =
-      0.0f;  // exclude top choices: with this probability all but the last token above the threshold
+  // Exclude top choices: with this probability, all but the least probable token of those above the threshold go.
+  float xtc_probability = 0.0f;
   float xtc_threshold = 0.1f;
 
-  float temperature = 0.0f;  // 0: greedy, the largest logit; ties go to the smaller id
-  uint64_t seed = 0;         // the random stream is counter-based: it depends on (seed, position) alone
+  // 0: greedy, the largest logit after bias and penalties, whatever the filters say; ties go to the smaller id.
+  float temperature = 0.0f;
+  uint64_t seed = 0;  // the random stream is counter-based: it depends on (seed, position) alone
 };
 
 }  // namespace hearth

@@ -34,9 +34,9 @@ class Text {
   virtual std::string piece(int32_t token, bool special) const = 0;
   virtual std::string detokenize(const std::vector<int32_t>& tokens, bool special) const = 0;
 
-  // Renders a conversation through the chat template and tokenizes it. The conversation is JSON text: {"messages": [...],
-  // "tools": [...], and any variable of the template}, with the fields of the OpenAI chat protocol. Its strings never
-  // form control tokens, whatever they contain.
+  // Renders a conversation through the chat template and tokenizes it. The conversation is JSON text: {"messages":
+  // [...], "tools": [...], and any variable of the template}, with the fields of the OpenAI chat protocol. Its strings
+  // never form control tokens, whatever they contain.
   virtual Result<Prompt> render(std::string_view conversation_json, const RenderOptions& options) const = 0;
   virtual bool has_chat_template() const = 0;
   virtual bool supports_thinking() const = 0;
@@ -48,7 +48,8 @@ class Text {
   virtual const std::vector<std::string>& warnings() const = 0;
 };
 
-// The text side of a file alone, without loading weights. `chat_template`: source that replaces the file's; empty: none.
+// The text side of a file alone, without loading weights. `chat_template`: source that replaces the file's; empty: the
+// file's.
 Result<std::shared_ptr<const Text>> open_text(const std::string& path, const std::string& chat_template = {});
 
 }  // namespace hearth

@@ -208,11 +208,11 @@ int64_t KvCache::available(int64_t group) const {
   return pool.free() + pool.cached();
 }
 
-int64_t KvCache::pages_needed(int64_t group, int64_t tokens, int64_t step_rows) const {
+int64_t KvCache::pages_needed(int64_t group, int64_t tokens, int64_t rows) const {
   const int64_t all = ceil_div(tokens, page_tokens_);
   const int64_t window = groups_[static_cast<size_t>(group)].window;
-  // Window and step can both begin inside a page.
-  return window == 0 ? all : std::min(all, ceil_div(window + step_rows, page_tokens_) + 1);
+  // The window can begin inside a page.
+  return window == 0 ? all : std::min(all, ceil_div(window + rows, page_tokens_) + 1);
 }
 
 KvCacheStats KvCache::stats() const {

@@ -58,8 +58,9 @@ class KvCache {
 
   // Pages that extend() could hand out in this group.
   int64_t available(int64_t group) const;
-  // Pages of this group that a sequence of `tokens` tokens needs while steps have at most `step_rows` rows of it.
-  int64_t pages_needed(int64_t group, int64_t tokens, int64_t step_rows) const;
+  // Pages of this group that a sequence of `tokens` tokens needs when at most `rows` positions are computed between the
+  // position of a drop_behind() and the next.
+  int64_t pages_needed(int64_t group, int64_t tokens, int64_t rows) const;
   int64_t groups() const { return static_cast<int64_t>(groups_.size()); }
   int64_t page_tokens() const { return page_tokens_; }
 

@@ -1,0 +1,107 @@
+#include "engine/engine.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hearth {
+namespace {
+
+class EngineThread final : public Engine {
+ public:
+  EngineThread(std::unique_ptr<Scheduler> scheduler, std::shared_ptr<void> keep)
+      : keep_(std::move(keep)), scheduler_(std::move(scheduler)), stats_(scheduler_->stats()) {
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~EngineThread() override {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    doorbell_->ring();
+    thread_.join();
+  }
+
+  Result<Generation> submit(Request request) override {
+    HEARTH_TRY(scheduler_->check(request));
+    HEARTH_ASSIGN(StopMatcher stop, StopMatcher::create(request.stop_strings));
+    auto state = std::make_shared<Generation::State>(doorbell_);
+    auto sequence = std::make_unique<Sequence>(std::move(request), std::move(stop), state);
+    {
+      std::lock_guard lock(mutex_);
+      submitted_.push_back(std::move(sequence));
+    }
+    doorbell_->ring();
+    return Generation(std::move(state));
+  }
+
+  EngineStats stats() const override {
+    std::lock_guard lock(mutex_);
+    EngineStats stats = stats_;
+    stats.queued_requests += static_cast<int64_t>(submitted_.size());
+    return stats;
+  }
+
+  void clear_cache() override {
+    std::unique_lock lock(mutex_);
+    const int64_t ticket = ++clears_wanted_;
+    doorbell_->ring();
+    cleared_.wait(lock, [&] { return clears_done_ >= ticket; });
+  }
+
+ private:
+  void run() {
+    std::vector<std::unique_ptr<Sequence>> arrived;
+    while (true) {
+      int64_t clears = 0;
+      bool stop = false;
+      {
+        std::lock_guard lock(mutex_);
+        arrived.swap(submitted_);
+        clears = clears_wanted_;
+        stop = stop_;
+      }
+      for (auto& sequence : arrived) scheduler_->add(std::move(sequence));
+      arrived.clear();
+      if (stop) return scheduler_->cancel_all();
+      if (clears != cleared_before_) scheduler_->clear_cache();
+      cleared_before_ = clears;
+      const bool busy = scheduler_->step();
+      {
+        std::lock_guard lock(mutex_);
+        stats_ = scheduler_->stats();
+        clears_done_ = clears;
+      }
+      cleared_.notify_all();
+      if (!busy) doorbell_->wait();
+    }
+  }
+
+  std::shared_ptr<void> keep_;  // released last
+  std::shared_ptr<Doorbell> doorbell_ = std::make_shared<Doorbell>();
+  std::unique_ptr<Scheduler> scheduler_;  // the engine thread's, but for check(), which changes nothing
+  int64_t cleared_before_ = 0;            // the engine thread's
+
+  mutable std::mutex mutex_;
+  std::condition_variable cleared_;
+  std::vector<std::unique_ptr<Sequence>> submitted_;  // this and all below: guarded by mutex_
+  EngineStats stats_;
+  int64_t clears_wanted_ = 0;
+  int64_t clears_done_ = 0;
+  bool stop_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_engine(EngineModel model, const EngineOptions& options,
+                                            std::shared_ptr<void> keep) {
+  HEARTH_ASSIGN(auto scheduler, Scheduler::create(std::move(model), options));
+  return std::unique_ptr<Engine>(std::make_unique<EngineThread>(std::move(scheduler), std::move(keep)));
+}
+
+}  // namespace hearth

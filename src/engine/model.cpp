@@ -1,0 +1,217 @@
+#include "hearth/model.h"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <utility>
+
+#include "backends/backend.h"
+#include "base/checked_math.h"
+#include "engine/default_sampling.h"
+#include "engine/engine.h"
+#include "engine/text.h"
+#include "files/gguf.h"
+#include "graph/passes.h"
+#include "memory/budget.h"
+#include "memory/host_memory.h"
+#include "models/family.h"
+#include "plan/plan.h"
+
+namespace hearth {
+
+struct Model::Impl {
+  explicit Impl(Catalog c) : catalog(std::move(c)) {}
+
+  Catalog catalog;
+  ModelGraph model;  // its graph points into the catalog
+  std::unique_ptr<const Text> text;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<DeviceModel> device;
+  std::vector<int64_t> kv_pages;  // [KV group]
+  int64_t sequence_tokens = 0;
+  ModelInfo info;
+  std::atomic<bool> has_engine{false};
+};
+
+namespace {
+
+// The program, its libraries and small tables.
+constexpr size_t kProgramBytes = size_t{64} << 20;
+
+template <class T>
+struct Named {
+  const char* name;
+  T value;
+};
+
+template <class T, size_t N>
+Result<T> parse_name(std::string_view option, std::string_view text, const Named<T> (&names)[N]) {
+  std::string known;
+  for (const auto& [name, value] : names) {
+    if (text == name) return value;
+    known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", name);
+  }
+  return fail(ErrorCode::kUsage, "{} is \"{}\"; it must be one of {}", option, text, known);
+}
+
+constexpr Named<KvType> kKvTypes[] = {{"f32", KvType::kF32}, {"f16", KvType::kF16}, {"q8", KvType::kQ8}};
+constexpr Named<Activations> kActivations[] = {{"default", Activations::kDefault}, {"int8", Activations::kInt8}};
+constexpr Named<WeightLayout> kLayouts[] = {
+    {"auto", WeightLayout::kAuto}, {"native", WeightLayout::kNative}, {"planar", WeightLayout::kPlanar}};
+
+// Pages of a group for so many tokens of context. A group with a window gets what four sequences can see at most, if
+// that is less: a longer context costs it nothing.
+int64_t group_pages(const KvGroup& group, int64_t context_tokens) {
+  const int64_t all = ceil_div(context_tokens, kPageTokens);
+  if (group.window == 0) return all;
+  const int64_t most_rows = kPrefillRows[std::size(kPrefillRows) - 1];
+  const int64_t one = ceil_div(group.window + kPrefillGrid + most_rows, kPageTokens) + 1;
+  return std::min(all, 4 * one);
+}
+
+size_t kv_bytes(const Backend& backend, const Graph& graph, KvType type, int64_t context_tokens) {
+  size_t bytes = 0;
+  for (const KvGroup& group : graph.kv_groups) {
+    bytes += static_cast<size_t>(group_pages(group, context_tokens)) * backend.page_bytes(group, type);
+  }
+  return bytes;
+}
+
+// Arenas of the plans that a chat with a few users records.
+size_t workspace_bytes(const Graph& graph) {
+  size_t bytes = kProgramBytes;
+  for (const Bucket& bucket : {bucket_for(PlanKind::kDecode, 1), bucket_for(PlanKind::kDecode, 8),
+                               bucket_for(PlanKind::kPrefill, EngineOptions{}.prefill_rows)}) {
+    for (size_t arena : make_single_lane_plan(graph, bucket).arena_bytes) bytes += arena;
+  }
+  return bytes;
+}
+
+// Bytes of the weights that every token reads. A table that is only gathered is not read.
+size_t bytes_per_token(const Graph& graph) {
+  std::set<const TensorEntry*> read;
+  const auto add = [&](WeightId id) {
+    if (id) read.insert(graph.weight(id).tensor);
+  };
+  for (const Node& node : graph.nodes) {
+    if (const auto* linear = std::get_if<LinearOp>(&node.op)) {
+      for (const LinearOp::Part& part : linear->parts) {
+        add(part.weight);
+        add(part.bias);
+      }
+      if (linear->norm) add(linear->norm->weight);
+    } else if (const auto* norm = std::get_if<RmsNormOp>(&node.op)) {
+      add(norm->norm.weight);
+    } else if (const auto* attention = std::get_if<AttentionOp>(&node.op)) {
+      if (attention->q_norm) add(attention->q_norm->weight);
+      if (attention->k_norm) add(attention->k_norm->weight);
+    }
+  }
+  size_t bytes = 0;
+  for (const TensorEntry* tensor : read) bytes += tensor->bytes.size();
+  return bytes;
+}
+
+ModelInfo describe(const Catalog& catalog, const ModelGraph& model, const Backend& backend, const std::string& path) {
+  const DeviceInfo& device = backend.info();
+  ModelInfo info{.path = path,
+                 .architecture = model.architecture,
+                 .device = device.name + (device.description.empty() ? "" : ": " + device.description),
+                 .threads = device.workers,
+                 .vocab_size = model.vocab_size,
+                 .trained_context = model.context_length,
+                 .file_bytes = catalog.total_bytes(),
+                 .bytes_per_token = bytes_per_token(model.graph),
+                 .default_sampling = default_sampling(catalog.metadata())};
+  const auto name = catalog.metadata().string("general.name");
+  info.name = name ? std::string(*name) : path.substr(path.rfind('/') + 1);
+  for (const TensorEntry& tensor : catalog.tensors()) info.parameters += tensor.elements();
+  return info;
+}
+
+}  // namespace
+
+Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Model::~Model() = default;
+
+const ModelInfo& Model::info() const { return impl_->info; }
+const Text& Model::text() const { return *impl_->text; }
+
+Result<std::shared_ptr<Model>> Model::open(const std::string& path, const ModelOptions& options) {
+  HEARTH_ASSIGN(const KvType kv_type, parse_name("kv_type", options.kv_type, kKvTypes));
+  HEARTH_ASSIGN(const Activations activations, parse_name("activations", options.activations, kActivations));
+  HEARTH_ASSIGN(const WeightLayout layout, parse_name("layout", options.layout, kLayouts));
+  if (options.context_tokens < 0 || options.context_tokens > int64_t{1} << 30) {
+    return fail(ErrorCode::kUsage, "context_tokens is {}; it must be from 1 to {}, or 0 to let Hearth decide",
+                options.context_tokens, int64_t{1} << 30);
+  }
+  if (options.threads < 0 || options.threads > 4096) {
+    return fail(ErrorCode::kUsage, "threads is {}; it must be from 1 to 4096, or 0 to let Hearth decide",
+                options.threads);
+  }
+  HEARTH_ASSIGN(auto backend, make_backend(options.device, {.threads = options.threads, .isa = options.isa}));
+  HEARTH_ASSIGN(Catalog catalog, open_gguf(path));
+  auto impl = std::make_unique<Impl>(std::move(catalog));
+  impl->backend = std::move(backend);
+  const auto load = [&]() -> Result<void> {
+    Impl& m = *impl;
+    HEARTH_ASSIGN(m.model, build_graph(m.catalog));
+    HEARTH_TRY(run_passes(m.model.graph, options.disabled_passes));
+    HEARTH_ASSIGN(m.text, make_text(m.catalog.metadata(), options.chat_template));
+    if (m.text->vocab_size() > m.model.vocab_size) {
+      return fail(ErrorCode::kInvalidInput, "the vocabulary has {} tokens, but the model computes logits of {}",
+                  m.text->vocab_size(), m.model.vocab_size);
+    }
+    const Graph& graph = m.model.graph;
+
+    const HostMemory memory = host_memory();
+    BudgetRequest request{// Repacked copies take the place of the file's pages, which are released.
+                          .weights_bytes = std::max(m.catalog.total_bytes(), m.backend->weight_bytes(graph, layout)),
+                          .workspace_bytes = workspace_bytes(graph),
+                          .kv_bytes = [&](int64_t tokens) { return kv_bytes(*m.backend, graph, kv_type, tokens); },
+                          .context_tokens = options.context_tokens,
+                          .trained_context = m.model.context_length,
+                          .granularity = kPageTokens,
+                          .available_bytes = memory.available_bytes,
+                          .limited = memory.limited};
+    if (kv_type != KvType::kQ8) {
+      request.small_kv_bytes = [&](int64_t tokens) { return kv_bytes(*m.backend, graph, KvType::kQ8, tokens); };
+    }
+    HEARTH_ASSIGN(const Budget budget, plan_budget(request));
+    for (const KvGroup& group : graph.kv_groups) m.kv_pages.push_back(group_pages(group, budget.context_tokens));
+    m.sequence_tokens = budget.context_tokens;
+    if (m.model.context_length > 0) m.sequence_tokens = std::min(m.sequence_tokens, m.model.context_length);
+
+    HEARTH_ASSIGN(m.device, m.backend->load(graph, {.kv_type = kv_type,
+                                                    .kv_pages = m.kv_pages,
+                                                    .activations = activations,
+                                                    .layout = layout,
+                                                    .progress = options.progress}));
+    m.info = describe(m.catalog, m.model, *m.backend, path);
+    m.info.context_tokens = budget.context_tokens;
+    m.info.sequence_tokens = m.sequence_tokens;
+    m.info.kv_bytes = budget.kv_bytes;
+    return {};
+  };
+  if (auto loaded = load(); !loaded) return std::move(loaded).error().with_context(path);
+  return std::shared_ptr<Model>(new Model(std::move(impl)));
+}
+
+Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<Model> model, const EngineOptions& options) {
+  Model::Impl& m = model->impl();
+  if (m.has_engine.exchange(true)) {
+    return fail(ErrorCode::kUsage, "start an engine for {}: the model has one already, and its KV belongs to that one",
+                m.info.path);
+  }
+  // The flag falls when the engine is gone.
+  std::shared_ptr<void> keep(&m, [model](void*) { model->impl().has_engine = false; });
+  return make_engine({.graph = &m.model.graph,
+                      .device = m.device.get(),
+                      .text = m.text.get(),
+                      .kv_pages = m.kv_pages,
+                      .vocab_size = m.model.vocab_size,
+                      .sequence_tokens = m.sequence_tokens},
+                     options, std::move(keep));
+}
+
+}  // namespace hearth

@@ -1,0 +1,377 @@
+#include "engine/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "engine/philox.h"
+
+namespace hearth {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+constexpr size_t kLanes = 16;
+
+// The largest value; the first of equals. Values may be -infinity, but not NaN.
+size_t index_of_largest(std::span<const float> values) {
+  float most[kLanes];
+  std::ranges::fill(most, kNever);
+  const size_t blocks = values.size() / kLanes * kLanes;
+  for (size_t i = 0; i < blocks; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      most[lane] = values[i + lane] > most[lane] ? values[i + lane] : most[lane];
+    }
+  }
+  float largest = *std::ranges::max_element(most);
+  for (size_t i = blocks; i < values.size(); ++i) largest = std::max(largest, values[i]);
+  return static_cast<size_t>(std::ranges::find(values, largest) - values.begin());
+}
+
+struct Range {
+  const char* field;
+  double value;
+  double least;
+  double most;
+};
+
+}  // namespace
+
+// A product with zero is NaN exactly when a value is not finite. Sixteen independent sums, so that it vectorizes.
+bool all_finite(std::span<const float> values) {
+  float sums[kLanes] = {};
+  const size_t blocks = values.size() / kLanes * kLanes;
+  for (size_t i = 0; i < blocks; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += values[i + lane] * 0.0f;
+  }
+  for (size_t i = blocks; i < values.size(); ++i) sums[0] += values[i] * 0.0f;
+  return std::ranges::all_of(sums, [](float sum) { return sum == 0; });
+}
+
+Result<void> check_sampling(const SamplingOptions& options, int64_t vocab_size) {
+  // Far from overflow: biases and penalties add up to finite numbers.
+  constexpr double kMost = 1e30;
+  const Range ranges[] = {
+      {"repetition_penalty", options.repetition_penalty, 1e-6, kMost},
+      {"presence_penalty", options.presence_penalty, -kMost, kMost},
+      {"frequency_penalty", options.frequency_penalty, -kMost, kMost},
+      {"penalty_last_n", static_cast<double>(options.penalty_last_n), -1, 1e9},
+      {"dry_multiplier", options.dry_multiplier, 0, kMost},
+      {"dry_base", options.dry_base, 1, kMost},
+      {"dry_allowed_length", static_cast<double>(options.dry_allowed_length), 1, 1e9},
+      {"dry_last_n", static_cast<double>(options.dry_last_n), -1, 1e9},
+      {"top_k", static_cast<double>(options.top_k), 0, 1e9},
+      {"typical_p", options.typical_p, 0, 1},
+      {"top_p", options.top_p, 0, 1},
+      {"min_p", options.min_p, 0, 1},
+      {"xtc_probability", options.xtc_probability, 0, 1},
+      {"xtc_threshold", options.xtc_threshold, 0, 1},
+      {"temperature", options.temperature, 0, kMost},
+  };
+  for (const Range& range : ranges) {
+    if (range.value >= range.least && range.value <= range.most) continue;  // false for NaN
+    if (range.most == kMost) {
+      if (range.least == -kMost)
+        return fail(ErrorCode::kUsage, "{} is {}; it must be finite", range.field, range.value);
+      return fail(ErrorCode::kUsage, "{} is {}; it must be at least {}", range.field, range.value, range.least);
+    }
+    return fail(ErrorCode::kUsage, "{} is {}; it must be from {} to {}", range.field, range.value, range.least,
+                range.most);
+  }
+  for (const auto& [token, bias] : options.logit_bias) {
+    if (token < 0 || token >= vocab_size) {
+      return fail(ErrorCode::kUsage, "logit_bias names token {}; the model's tokens are 0 to {}", token,
+                  vocab_size - 1);
+    }
+    if (!(std::abs(bias) <= kMost) && bias != kNever) {
+      return fail(ErrorCode::kUsage, "logit_bias of token {} is {}; it must be finite or -infinity", token, bias);
+    }
+  }
+  for (const auto& breaker : options.dry_breakers) {
+    if (breaker.empty()) return fail(ErrorCode::kUsage, "dry_breakers has an empty sequence; each needs a token");
+  }
+  return {};
+}
+
+Sampler::Sampler(int64_t vocab_size)
+    : vocab_size_(vocab_size), counts_(static_cast<size_t>(vocab_size)), longest_(static_cast<size_t>(vocab_size)) {}
+
+Result<int32_t> Sampler::draw(std::span<float> logits, const SamplingOptions& options, std::span<const int32_t> history,
+                              int64_t position) {
+  HEARTH_CHECK(static_cast<int64_t>(logits.size()) == vocab_size_, "{} logits, vocabulary {}", logits.size(),
+               vocab_size_);
+  if (!all_finite(logits)) {
+    return fail(ErrorCode::kInternal,
+                "draw the token at position {}: the model's logits are not finite; the file may be damaged, or another "
+                "device or KV type may compute it right",
+                position);
+  }
+  changes_.clear();
+  apply_bias(logits, options);
+  apply_penalties(logits, options, history);
+  apply_dry(logits, options, history);
+
+  const auto best = static_cast<int32_t>(index_of_largest(logits));
+  const bool possible = logits[static_cast<size_t>(best)] > kNever;
+  int32_t token = best;
+  if (possible && options.temperature > 0) {
+    if (options.top_k > 0 && options.top_k < vocab_size_) {
+      fill_top_k(logits, options.top_k);
+    } else {
+      fill(logits);
+    }
+    if (options.typical_p < 1) typical(options.typical_p);
+    if (options.top_p < 1) top_p(options.top_p);
+    if (options.min_p > 0) min_p(options.min_p);
+    if (options.xtc_probability > 0) xtc(options, position);
+    token = pick(options.temperature, options.seed, position);
+  }
+  for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
+    logits[static_cast<size_t>(change->token)] = change->logit;
+  }
+  if (!possible) {
+    return fail(ErrorCode::kUsage, "draw the token at position {}: logit_bias forbids every token; allow at least one",
+                position);
+  }
+  return token;
+}
+
+void Sampler::set(std::span<float> logits, int32_t token, float value) {
+  float& logit = logits[static_cast<size_t>(token)];
+  changes_.push_back({token, logit});
+  logit = value;
+}
+
+void Sampler::apply_bias(std::span<float> logits, const SamplingOptions& options) {
+  for (const auto& [token, bias] : options.logit_bias) set(logits, token, logits[static_cast<size_t>(token)] + bias);
+}
+
+void Sampler::apply_penalties(std::span<float> logits, const SamplingOptions& options,
+                              std::span<const int32_t> history) {
+  if (options.repetition_penalty == 1 && options.presence_penalty == 0 && options.frequency_penalty == 0) return;
+  if (options.penalty_last_n >= 0) {
+    history = history.last(std::min(history.size(), static_cast<size_t>(options.penalty_last_n)));
+  }
+  touched_.clear();
+  for (int32_t token : history) {
+    if (counts_[static_cast<size_t>(token)]++ == 0) touched_.push_back(token);
+  }
+  for (int32_t token : touched_) {
+    int32_t& count = counts_[static_cast<size_t>(token)];
+    float logit = logits[static_cast<size_t>(token)];
+    logit = logit > 0 ? logit / options.repetition_penalty : logit * options.repetition_penalty;
+    logit -= options.presence_penalty + options.frequency_penalty * static_cast<float>(count);
+    set(logits, token, logit);
+    count = 0;
+  }
+}
+
+// For every earlier place where the last n tokens stand too, the token that followed there would extend a repetition of
+// length n. The lengths are the Z array of the reversed history.
+void Sampler::apply_dry(std::span<float> logits, const SamplingOptions& options, std::span<const int32_t> history) {
+  if (options.dry_multiplier == 0) return;
+  if (options.dry_last_n >= 0) {
+    history = history.last(std::min(history.size(), static_cast<size_t>(options.dry_last_n)));
+  }
+  const auto n = static_cast<int64_t>(history.size());
+  // A repetition does not reach back over the last breaker.
+  int64_t most = n;
+  for (const auto& breaker : options.dry_breakers) {
+    const auto found = std::ranges::find_end(history, breaker);
+    if (!found.empty()) most = std::min<int64_t>(most, history.end() - found.end());
+  }
+  if (most < options.dry_allowed_length) return;
+
+  const auto reversed = [&](int64_t i) { return history[static_cast<size_t>(n - 1 - i)]; };
+  matches_.assign(static_cast<size_t>(n), 0);
+  touched_.clear();
+  int64_t begin = 0;  // the match [begin, end) that reaches farthest
+  int64_t end = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    int64_t length = i < end ? std::min<int64_t>(end - i, matches_[static_cast<size_t>(i - begin)]) : 0;
+    while (i + length < n && reversed(length) == reversed(i + length)) ++length;
+    matches_[static_cast<size_t>(i)] = static_cast<int32_t>(length);
+    if (i + length > end) {
+      begin = i;
+      end = i + length;
+    }
+    const auto repeated = static_cast<int32_t>(std::min(length, most));
+    if (repeated < options.dry_allowed_length) continue;
+    const int32_t next = reversed(i - 1);
+    int32_t& longest = longest_[static_cast<size_t>(next)];
+    if (longest == 0) touched_.push_back(next);
+    longest = std::max(longest, repeated);
+  }
+  for (int32_t token : touched_) {
+    int32_t& longest = longest_[static_cast<size_t>(token)];
+    const float penalty =
+        options.dry_multiplier * std::pow(options.dry_base, static_cast<float>(longest - options.dry_allowed_length));
+    // The power may overflow; a token that must not come is as good.
+    set(logits, token, logits[static_cast<size_t>(token)] - penalty);
+    longest = 0;
+  }
+}
+
+void Sampler::fill(std::span<const float> logits) {
+  candidates_.resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) candidates_[i] = {.logit = logits[i], .token = static_cast<int32_t>(i)};
+  sorted_ = false;
+}
+
+// A heap of the k best with the worst on top: nearly every logit of a large vocabulary fails the first comparison.
+void Sampler::fill_top_k(std::span<const float> logits, int64_t k) {
+  const auto better = [](const Candidate& a, const Candidate& b) {
+    return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
+  };
+  candidates_.clear();
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const Candidate candidate{.logit = logits[i], .token = static_cast<int32_t>(i)};
+    if (static_cast<int64_t>(candidates_.size()) < k) {
+      candidates_.push_back(candidate);
+      std::ranges::push_heap(candidates_, better);
+    } else if (candidate.logit > candidates_.front().logit) {
+      std::ranges::pop_heap(candidates_, better);
+      candidates_.back() = candidate;
+      std::ranges::push_heap(candidates_, better);
+    }
+  }
+  std::ranges::sort_heap(candidates_, better);
+  sorted_ = true;
+}
+
+void Sampler::sort() {
+  if (sorted_) return;
+  std::ranges::sort(candidates_, [](const Candidate& a, const Candidate& b) {
+    return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
+  });
+  sorted_ = true;
+}
+
+void Sampler::normalize() {
+  float most = kNever;
+  for (const Candidate& c : candidates_) most = std::max(most, c.logit);
+  double sum = 0;
+  for (Candidate& c : candidates_) {
+    c.p = std::exp(c.logit - most);
+    sum += c.p;
+  }
+  const auto scale = static_cast<float>(1 / sum);
+  for (Candidate& c : candidates_) c.p *= scale;
+}
+
+// Keeps the tokens whose surprise -log p is nearest to the entropy, until their probabilities sum to p.
+// Meister et al., "Locally typical sampling" (TACL 2023).
+void Sampler::typical(float p) {
+  normalize();
+  double entropy = 0;
+  for (const Candidate& c : candidates_) {
+    if (c.p > 0) entropy -= static_cast<double>(c.p) * std::log(static_cast<double>(c.p));
+  }
+  // Only the tokens below a rising bound are sorted: of a large vocabulary that is a small part.
+  deviations_.resize(candidates_.size());
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    deviations_[i] = static_cast<float>(std::abs(-std::log(static_cast<double>(candidates_[i].p)) - entropy));
+  }
+  float bound = 0.25f;
+  for (; bound < 256; bound *= 2) {
+    double sum = 0;
+    for (size_t i = 0; i < candidates_.size(); ++i) sum += deviations_[i] <= bound ? candidates_[i].p : 0;
+    if (sum >= p + 1e-4) break;  // below, the sum runs in another order: leave room for rounding
+  }
+  order_.clear();
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    if (deviations_[i] <= bound || bound >= 256) order_.push_back(static_cast<int32_t>(i));
+  }
+  std::ranges::sort(order_, [&](int32_t a, int32_t b) {
+    const float da = deviations_[static_cast<size_t>(a)];
+    const float db = deviations_[static_cast<size_t>(b)];
+    if (da != db) return da < db;
+    return candidates_[static_cast<size_t>(a)].token < candidates_[static_cast<size_t>(b)].token;
+  });
+  kept_.clear();
+  double sum = 0;
+  for (int32_t i : order_) {
+    kept_.push_back(candidates_[static_cast<size_t>(i)]);
+    sum += kept_.back().p;
+    if (sum >= p) break;
+  }
+  candidates_.swap(kept_);
+  sorted_ = false;
+}
+
+// Keeps the most probable tokens until their probabilities sum to p; at least one. Of a large vocabulary only the
+// tokens above a falling threshold are sorted.
+void Sampler::top_p(float p) {
+  normalize();
+  if (!sorted_ && candidates_.size() > 256) {
+    float most = 0;
+    for (const Candidate& c : candidates_) most = std::max(most, c.p);
+    for (float threshold = most / 64; threshold > 0; threshold /= 64) {
+      double sum = 0;
+      for (const Candidate& c : candidates_) sum += c.p >= threshold ? c.p : 0;
+      // Below, the sum runs in another order: leave room for rounding.
+      if (sum < p + 1e-4) continue;
+      std::erase_if(candidates_, [&](const Candidate& c) { return c.p < threshold; });
+      break;
+    }
+  }
+  sort();
+  double sum = 0;
+  size_t count = 0;
+  while (count < candidates_.size()) {
+    sum += candidates_[count++].p;
+    if (sum >= p) break;
+  }
+  candidates_.resize(count);
+}
+
+void Sampler::min_p(float p) {
+  float most = kNever;
+  for (const Candidate& c : candidates_) most = std::max(most, c.logit);
+  // p_i >= p * p_max, without a softmax.
+  const float least = most + std::log(p);
+  std::erase_if(candidates_, [&](const Candidate& c) { return c.logit < least; });
+}
+
+void Sampler::xtc(const SamplingOptions& options, int64_t position) {
+  if (uniform(options.seed, position, RandomStream::kXtc) >= options.xtc_probability) return;
+  normalize();
+  sort();
+  size_t above = 0;
+  while (above < candidates_.size() && candidates_[above].p >= options.xtc_threshold) ++above;
+  if (above > 1) candidates_.erase(candidates_.begin(), candidates_.begin() + static_cast<int64_t>(above - 1));
+}
+
+int32_t Sampler::pick(float temperature, uint64_t seed, int64_t position) {
+  float most = kNever;
+  for (const Candidate& c : candidates_) most = std::max(most, c.logit);
+  double sum = 0;
+  for (Candidate& c : candidates_) {
+    c.p = std::exp((c.logit - most) / temperature);
+    sum += c.p;
+  }
+  double left = uniform(seed, position, RandomStream::kToken) * sum;
+  const Candidate* last = nullptr;
+  for (const Candidate& c : candidates_) {
+    if (c.p <= 0) continue;
+    last = &c;
+    left -= c.p;
+    if (left < 0) break;
+  }
+  return last->token;  // the best candidate has p = 1
+}
+
+void Sampler::logprobs(std::span<const float> logits, int32_t token, int32_t top, std::vector<TokenLogprob>& out) {
+  const float most = logits[index_of_largest(logits)];
+  double sum = 0;
+  for (float logit : logits) sum += std::exp(logit - most);
+  const float log_sum = most + static_cast<float>(std::log(sum));
+  out.clear();
+  out.reserve(static_cast<size_t>(top) + 1);
+  out.push_back({token, logits[static_cast<size_t>(token)] - log_sum});
+  if (top == 0) return;
+  fill_top_k(logits, top);
+  for (const Candidate& c : candidates_) out.push_back({c.token, c.logit - log_sum});
+}
+
+}  // namespace hearth

@@ -1,0 +1,507 @@
+#include "engine/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/checked_math.h"
+
+namespace hearth {
+namespace {
+
+// Blocks of prompt logits that may wait for the reader before the engine stops making more.
+constexpr int64_t kUnreadLogits = 2;
+
+int64_t largest_bucket() { return kPrefillRows[std::size(kPrefillRows) - 1]; }
+int64_t largest_decode_bucket() { return kDecodeRows[std::size(kDecodeRows) - 1]; }
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+std::vector<KvGroupPages> group_pages(const EngineModel& model) {
+  std::vector<KvGroupPages> groups;
+  for (size_t g = 0; g < model.kv_pages.size(); ++g) {
+    groups.push_back({.pages = model.kv_pages[g], .window = model.graph->kv_groups[g].window});
+  }
+  return groups;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(EngineModel model, const EngineOptions& options)
+    : model_(std::move(model)),
+      options_(options),
+      grid_(options.deterministic ? kPrefillGrid : kPageTokens),
+      kv_(group_pages(model_), kPageTokens, options.prefix_cache),
+      plans_(*model_.graph, *model_.device),
+      sampler_(model_.vocab_size),
+      max_rows_(largest_bucket()) {}
+
+Result<std::unique_ptr<Scheduler>> Scheduler::create(EngineModel model, const EngineOptions& options) {
+  if (options.max_sequences < 1 || options.max_sequences > largest_decode_bucket()) {
+    return fail(ErrorCode::kUsage, "max_sequences is {}; it must be from 1 to {}", options.max_sequences,
+                largest_decode_bucket());
+  }
+  if (options.prefill_rows < 1 || options.prefill_rows > largest_bucket()) {
+    return fail(ErrorCode::kUsage, "prefill_rows is {}; it must be from 1 to {}", options.prefill_rows,
+                largest_bucket());
+  }
+  auto scheduler = std::unique_ptr<Scheduler>(new Scheduler(std::move(model), options));
+  // A sequence that is alone must never run out of pages.
+  const EngineModel& m = scheduler->model_;
+  for (int64_t g = 0; g < scheduler->kv_.groups(); ++g) {
+    const int64_t rows = options.deterministic ? kPrefillGrid : options.prefill_rows;
+    const int64_t need = scheduler->kv_.pages_needed(g, m.sequence_tokens, scheduler->grid_ + rows);
+    if (m.kv_pages[static_cast<size_t>(g)] < need) {
+      return fail(
+          ErrorCode::kUsage,
+          "a sequence of {} tokens in steps of {} rows needs {} pages of KV group {}, but {} are allocated; fewer "
+          "prefill_rows would work",
+          m.sequence_tokens, rows, need, g, m.kv_pages[static_cast<size_t>(g)]);
+    }
+  }
+  // A device that cannot run this graph at all should say so now.
+  HEARTH_TRY(scheduler->plans_.get(bucket_for(PlanKind::kDecode, 1)));
+  return scheduler;
+}
+
+Result<void> Scheduler::check(const Request& request) const {
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  if (prompt == 0) return fail(ErrorCode::kUsage, "the prompt is empty; it must have at least one token");
+  // One token must be left to generate, unless none is wanted.
+  const int64_t most = model_.sequence_tokens - (request.max_tokens == 0 ? 0 : 1);
+  if (prompt > most) {
+    return fail(ErrorCode::kUsage,
+                "the prompt has {} tokens, but the context takes {}; a shorter prompt or a larger context (-c) would "
+                "work",
+                prompt, most);
+  }
+  for (int32_t token : request.prompt) {
+    if (token < 0 || token >= model_.vocab_size) {
+      return fail(ErrorCode::kUsage, "the prompt has token {}; the model's tokens are 0 to {}", token,
+                  model_.vocab_size - 1);
+    }
+  }
+  if (request.max_tokens < -1) {
+    return fail(ErrorCode::kUsage, "max_tokens is {}; it must be at least 0, or -1 for no limit", request.max_tokens);
+  }
+  if (request.top_logprobs < -1 || request.top_logprobs > 1000) {
+    return fail(ErrorCode::kUsage, "top_logprobs is {}; it must be from 0 to 1000, or -1 for none",
+                request.top_logprobs);
+  }
+  return check_sampling(request.sampling, model_.vocab_size);
+}
+
+void Scheduler::add(std::unique_ptr<Sequence> sequence) {
+  Sequence& s = *sequence;
+  s.id = next_id_++;
+  s.tokens = std::move(s.request.prompt);
+  s.prompt_tokens = s.size();
+  s.usage.prompt_tokens = s.prompt_tokens;
+  // Reserved at once, so that nothing grows while tokens are generated.
+  int64_t most = model_.sequence_tokens;
+  if (s.request.max_tokens >= 0) most = std::min(most, s.prompt_tokens + s.request.max_tokens);
+  s.tokens.reserve(static_cast<size_t>(most));
+  s.table = kv_.make_table(most);
+  waiting_.push_back(std::move(sequence));
+}
+
+bool Scheduler::step() {
+  const int64_t changes = changes_;
+  finish_cancelled();
+  admit();
+  choose_step();
+  if (step_.empty()) {
+    deliver_all_text();
+    finish_stopped();
+    if (running_.empty() && waiting_.empty()) {
+      kv_.check({});
+      HEARTH_CHECK(kv_.stats().in_use == 0, "{} pages in use by nobody", kv_.stats().in_use);
+      return false;
+    }
+    return changes_ != changes;  // what ended or gave way may have made room for others
+  }
+  ++steps_;
+  const Bucket bucket = assemble();
+  Result<Executable*> executable = plans_.get(bucket);
+  if (!executable) {
+    // Too large for the memory that is left: go on with smaller chunks.
+    if (executable.error().code == ErrorCode::kOutOfMemory && bucket.kind == PlanKind::kPrefill &&
+        !options_.deterministic) {
+      max_rows_ = largest_decode_bucket();
+      for (int64_t rows : kPrefillRows) {
+        if (rows < bucket.rows) max_rows_ = rows;
+      }
+      return true;
+    }
+    deliver_all_text();
+    fail_step(executable.error());
+    return true;
+  }
+  const Clock::time_point started = Clock::now();
+  Result<void> result =
+      (*executable)->launch({.tokens = step_tokens_, .sequences = step_sequences_, .logit_rows = step_logit_rows_});
+  // The device is busy: look at the tokens of the step before.
+  deliver_all_text();
+  if (result) result = (*executable)->wait();
+  if (result && !step_logit_rows_.empty()) {
+    logits_.resize(step_logit_rows_.size() * static_cast<size_t>(model_.vocab_size));
+    result = (*executable)->read_logits(logits_);
+  }
+  if (!result) {
+    fail_step(result.error());
+    finish_stopped();
+    return true;
+  }
+  const auto rows = static_cast<int64_t>(step_tokens_.size());
+  if (chunk_ != nullptr) {
+    const double rate = static_cast<double>(rows) / std::max(1e-6, seconds_between(started, Clock::now()));
+    // Small chunks are slower than large ones; they must not make the next one smaller still.
+    if (rows > largest_decode_bucket() || rate > prefill_rows_per_second_) prefill_rows_per_second_ = rate;
+  }
+  complete_step();
+  return true;
+}
+
+// ---- choosing ----
+
+void Scheduler::finish_cancelled() {
+  for (auto* list : {&running_, &waiting_}) {
+    for (size_t i = list->size(); i-- > 0;) {
+      if ((*list)[i]->output->cancelled()) finish(*(*list)[i], FinishReason::kCancelled);
+    }
+  }
+}
+
+void Scheduler::admit() {
+  while (!waiting_.empty() && static_cast<int64_t>(running_.size()) < options_.max_sequences &&
+         (!admission_blocked_ || running_.empty())) {
+    Sequence& s = *waiting_.front();
+    // Deterministic mode computes generated tokens again one by one, as the first time.
+    s.prefill_end = options_.deterministic ? s.prompt_tokens : s.size();
+    // The last token is always computed: its logits are wanted.
+    s.computed = s.request.prompt_logits ? 0 : kv_.adopt_prefix(s.tokens, s.prefill_end - 1, grid_, s.table);
+    if (!running_.empty() && !fits(s)) {
+      kv_.release(s.table);
+      s.computed = 0;
+      admission_blocked_ = true;
+      break;
+    }
+    if (!s.admitted_before) {
+      s.admitted_before = true;
+      s.prefill_started = Clock::now();
+      s.usage.queue_seconds = seconds_between(s.submitted, s.prefill_started);
+      s.usage.cached_tokens = s.computed;
+    }
+    running_.push_back(std::move(waiting_.front()));
+    waiting_.erase(waiting_.begin());
+    std::ranges::sort(running_, {}, [](const SequencePtr& p) { return p->id; });
+  }
+}
+
+// Are there pages for all tokens that the running sequences and the candidate have now, and for one more of each?
+bool Scheduler::fits(const Sequence& candidate) const {
+  for (int64_t g = 0; g < kv_.groups(); ++g) {
+    const auto missing = [&](const Sequence& s) {
+      const auto i = static_cast<size_t>(g);
+      const int64_t held = static_cast<int64_t>(s.table.pages[i].size()) - s.table.dropped[i];
+      return std::max<int64_t>(0, kv_.pages_needed(g, s.size() + 1, grid_ + options_.prefill_rows) - held);
+    };
+    int64_t pages = missing(candidate);
+    for (const SequencePtr& s : running_) pages += missing(*s);
+    if (pages > kv_.available(g)) return false;
+  }
+  return true;
+}
+
+void Scheduler::choose_step() {
+  step_.clear();
+  chunk_ = nullptr;
+  for (const SequencePtr& s : running_) {
+    if (!s->in_prefill()) {
+      s->rows = 1;
+      step_.push_back(s.get());
+    } else if (chunk_ == nullptr && s->output->unread_logits() < kUnreadLogits) {
+      chunk_ = s.get();
+    }
+  }
+  if (options_.deterministic) {
+    // Prompts and answers take turns; answers among themselves too.
+    if (chunk_ != nullptr && (step_.empty() || !last_step_was_prefill_)) {
+      step_.clear();
+    } else {
+      chunk_ = nullptr;
+      if (static_cast<int64_t>(step_.size()) > kDeterministicDecodeRows) {
+        std::ranges::sort(step_, {}, [](const Sequence* s) { return std::pair(s->last_step, s->id); });
+        step_.resize(kDeterministicDecodeRows);
+      }
+    }
+  }
+  if (chunk_ != nullptr) {
+    chunk_->rows = chunk_rows(*chunk_, static_cast<int64_t>(step_.size()));
+    step_.push_back(chunk_);
+  }
+  last_step_was_prefill_ = chunk_ != nullptr;
+
+  // The oldest first: whoever has to give way is younger and was not looked at yet.
+  std::ranges::sort(step_, {}, &Sequence::id);
+  for (size_t i = 0; i < step_.size(); ++i) {
+    if (step_[i] != nullptr) reserve(*step_[i], step_[i]->rows);
+  }
+  std::erase(step_, nullptr);
+}
+
+int64_t Scheduler::chunk_rows(const Sequence& sequence, int64_t decode_rows) const {
+  const int64_t left = sequence.prefill_end - sequence.computed;
+  if (options_.deterministic) {
+    const int64_t grid = sequence.request.prompt_logits ? kMaxLogitRows : kPrefillGrid;
+    return std::min(left, grid - sequence.computed % grid);
+  }
+  // The rows of both together fill a bucket, if that leaves enough for the chunk.
+  int64_t rows = options_.prefill_rows;
+  if (rows > 2 * decode_rows) rows -= decode_rows;
+  if (decode_rows > 0 && prefill_rows_per_second_ > 0) {
+    const auto in_time = static_cast<int64_t>(std::min(prefill_rows_per_second_ * kMixedStepSeconds, 1e6));
+    rows = std::min(rows, std::max(largest_decode_bucket(), in_time));
+  }
+  rows = std::min(rows, max_rows_ - decode_rows);
+  if (sequence.request.prompt_logits) rows = std::min(rows, kMaxLogitRows - decode_rows);
+  return std::clamp<int64_t>(rows, 1, left);
+}
+
+bool Scheduler::reserve(Sequence& sequence, int64_t rows) {
+  // From the last multiple of the grid: what a prefix that ends there must see is kept for the tree.
+  kv_.drop_behind(sequence.table, sequence.computed / grid_ * grid_);
+  while (!kv_.extend(sequence.table, sequence.computed + rows)) {
+    Sequence& youngest = *running_.back();
+    HEARTH_CHECK(running_.size() > 1, "a sequence of {} tokens is alone and has no pages left", sequence.size());
+    preempt(youngest);
+    if (&youngest == &sequence) return false;
+  }
+  return true;
+}
+
+void Scheduler::preempt(Sequence& sequence) {
+  ++changes_;
+  keep_prefix(sequence);
+  kv_.release(sequence.table);
+  sequence.computed = 0;
+  ++sequence.preemptions;
+  std::ranges::replace(step_, &sequence, nullptr);
+  if (chunk_ == &sequence) chunk_ = nullptr;
+  const auto it = std::ranges::find(running_, &sequence, &SequencePtr::get);
+  SequencePtr moved = std::move(*it);
+  running_.erase(it);
+  const auto place = std::ranges::lower_bound(waiting_, moved->id, {}, [](const SequencePtr& p) { return p->id; });
+  waiting_.insert(place, std::move(moved));
+  admission_blocked_ = true;
+}
+
+Bucket Scheduler::assemble() {
+  // Answers first, the chunk last.
+  std::ranges::sort(step_, {}, [&](const Sequence* s) { return std::pair(s == chunk_, s->id); });
+  step_tokens_.clear();
+  step_logit_rows_.clear();
+  step_sequences_.resize(step_.size());
+  for (size_t i = 0; i < step_.size(); ++i) {
+    Sequence& s = *step_[i];
+    const auto first_row = static_cast<int32_t>(step_tokens_.size());
+    const auto begin = s.tokens.begin() + s.computed;
+    step_tokens_.insert(step_tokens_.end(), begin, begin + s.rows);
+    StepSequence& out = step_sequences_[i];
+    out.first_row = first_row;
+    out.rows = static_cast<int32_t>(s.rows);
+    out.position = static_cast<int32_t>(s.computed);
+    out.pages.resize(s.table.pages.size());
+    const auto pages = static_cast<size_t>(ceil_div(s.computed + s.rows, kPageTokens));
+    for (size_t g = 0; g < out.pages.size(); ++g) out.pages[g] = std::span(s.table.pages[g]).first(pages);
+
+    s.last_step = steps_;
+    s.logit_rows = 0;
+    if (&s == chunk_ && s.request.prompt_logits) {
+      s.logit_rows = s.rows;
+    } else if (s.computed + s.rows == s.size()) {
+      s.logit_rows = 1;
+    }
+    s.first_logit_row = static_cast<int64_t>(step_logit_rows_.size());
+    for (int64_t row = s.rows - s.logit_rows; row < s.rows; ++row) {
+      step_logit_rows_.push_back(first_row + static_cast<int32_t>(row));
+    }
+  }
+  const auto rows = static_cast<int64_t>(step_tokens_.size());
+  const bool prefill = rows > largest_decode_bucket() || (options_.deterministic && chunk_ != nullptr);
+  return bucket_for(prefill ? PlanKind::kPrefill : PlanKind::kDecode, rows);
+}
+
+// ---- after the step ----
+
+void Scheduler::complete_step() {
+  for (size_t i = 0; i < step_.size(); ++i) {
+    Sequence& s = *step_[i];
+    if (s.stop_string_found) {
+      // It ended while this step ran: what the step added is rolled back.
+      kv_.truncate(s.table, s.computed);
+      finish(s, FinishReason::kStopString);
+      continue;
+    }
+    const bool was_prefill = s.in_prefill();
+    const int64_t first_position = s.computed;
+    s.computed += s.rows;
+    if (was_prefill) deliver_prompt(s, first_position);
+    if (s.computed < s.size()) continue;
+    const auto vocab = static_cast<size_t>(model_.vocab_size);
+    draw(s, std::span(logits_).subspan(static_cast<size_t>(s.first_logit_row + s.logit_rows - 1) * vocab, vocab));
+    // Others can use the prompt from now on; a sequence that is gone has kept it already.
+    if (was_prefill && step_[i] != nullptr) keep_prefix(s);
+  }
+  finish_stopped();
+}
+
+void Scheduler::draw(Sequence& s, std::span<float> logits) {
+  if (s.request.max_tokens == 0) {
+    if (all_finite(logits)) return finish(s, FinishReason::kLength);
+  }
+  Result<int32_t> token = sampler_.draw(logits, s.request.sampling, s.tokens, s.size());
+  if (!token) {
+    const bool poisoned = token.error().code == ErrorCode::kInternal;
+    fail_sequence(s, std::move(token).error());
+    // Its prefix may have brought the fault along: nothing that is cached is trusted any longer.
+    if (poisoned) kv_.clear();
+    return;
+  }
+  const Clock::time_point now = Clock::now();
+  if (s.usage.generated_tokens++ == 0) {
+    s.first_token = now;
+    s.usage.prefill_seconds = seconds_between(s.prefill_started, now);
+  }
+  s.usage.decode_seconds = seconds_between(s.first_token, now);
+
+  if (!s.request.ignore_end && model_.text->ends_generation(*token)) return finish(s, FinishReason::kEnd);
+  if (std::ranges::find(s.request.stop_tokens, *token) != s.request.stop_tokens.end()) {
+    return finish(s, FinishReason::kStopToken);
+  }
+  s.tokens.push_back(*token);
+  s.pending.token = *token;
+  if (s.request.top_logprobs >= 0) {
+    sampler_.logprobs(logits, *token, s.request.top_logprobs, s.pending.logprobs);
+  }
+  s.text_pending = true;
+  if (s.usage.generated_tokens == s.request.max_tokens) return finish(s, FinishReason::kLength);
+  if (s.size() == model_.sequence_tokens) return finish(s, FinishReason::kContextFull);
+}
+
+void Scheduler::deliver_prompt(Sequence& s, int64_t first_position) {
+  if (s.request.prompt_logits) {
+    const int64_t begin = std::max(first_position, s.logits_sent);
+    const int64_t end = std::min(s.computed, s.prompt_tokens);
+    if (begin < end) {
+      const int64_t vocab = model_.vocab_size;
+      const auto first = logits_.begin() + (s.first_logit_row + begin - first_position) * vocab;
+      s.output->push(PromptLogits{
+          .position = begin, .rows = end - begin, .logits = std::vector<float>(first, first + (end - begin) * vocab)});
+      s.logits_sent = end;
+    }
+  }
+  if (s.generated() == 0) {
+    s.output->push(PromptProgress{.done = s.computed, .total = s.prompt_tokens});
+  }
+}
+
+void Scheduler::deliver_text(Sequence& s) {
+  if (!s.text_pending) return;
+  s.text_pending = false;
+  StopMatcher::Output out = s.stop.push(s.utf8.push(model_.text->piece(s.pending.token, false)));
+  s.pending.text = std::move(out.text);
+  s.stop_string_found = out.stopped();
+  s.output->push(std::move(s.pending));
+  s.pending = {};
+}
+
+void Scheduler::deliver_all_text() {
+  for (const SequencePtr& s : running_) deliver_text(*s);
+  for (const SequencePtr& s : waiting_) deliver_text(*s);
+}
+
+// Those that were not part of the step.
+void Scheduler::finish_stopped() {
+  for (auto* list : {&running_, &waiting_}) {
+    for (size_t i = list->size(); i-- > 0;) {
+      if ((*list)[i]->stop_string_found) finish(*(*list)[i], FinishReason::kStopString);
+    }
+  }
+}
+
+// ---- ending ----
+
+void Scheduler::finish(Sequence& s, FinishReason reason) {
+  deliver_text(s);
+  Done done{.reason = reason};
+  if (!s.stop_string_found) {
+    StopMatcher::Output out = s.stop.push(s.utf8.finish());
+    s.stop_string_found = out.stopped();
+    done.text = std::move(out.text);
+    if (!s.stop_string_found) done.text += s.stop.finish();
+  }
+  if (s.stop_string_found && reason != FinishReason::kCancelled) done.reason = FinishReason::kStopString;
+  done.usage = s.usage;
+  s.output->push(std::move(done));
+  keep_prefix(s);
+  remove(s);
+}
+
+void Scheduler::fail_sequence(Sequence& s, Error error) {
+  deliver_text(s);
+  s.output->push(Failed{.error = std::move(error)});
+  remove(s);
+}
+
+void Scheduler::fail_step(const Error& error) {
+  for (size_t i = 0; i < step_.size(); ++i) {
+    if (step_[i] == nullptr) continue;
+    if (step_[i]->stop_string_found) {
+      finish(*step_[i], FinishReason::kStopString);
+    } else {
+      fail_sequence(*step_[i], Error(error).with_context(fmt::format("run a step of {} rows", step_tokens_.size())));
+    }
+  }
+}
+
+void Scheduler::remove(Sequence& s) {
+  ++changes_;
+  kv_.release(s.table);
+  admission_blocked_ = false;
+  std::ranges::replace(step_, &s, nullptr);
+  if (chunk_ == &s) chunk_ = nullptr;
+  for (auto* list : {&running_, &waiting_}) {
+    const auto it = std::ranges::find(*list, &s, &SequencePtr::get);
+    if (it == list->end()) continue;
+    list->erase(it);
+    return;
+  }
+}
+
+// Deterministic mode keeps prompts only: a generated token was computed by another kernel than a prompt's.
+void Scheduler::keep_prefix(Sequence& s) {
+  if (s.request.prompt_logits) return;
+  const int64_t tokens = options_.deterministic ? std::min(s.computed, s.prompt_tokens) : s.computed;
+  kv_.insert(std::span(s.tokens).first(static_cast<size_t>(tokens)), grid_, s.table);
+}
+
+void Scheduler::cancel_all() {
+  for (auto* list : {&running_, &waiting_}) {
+    while (!list->empty()) finish(*list->back(), FinishReason::kCancelled);
+  }
+}
+
+EngineStats Scheduler::stats() const {
+  const KvCacheStats pages = kv_.stats();
+  return {.active_sequences = static_cast<int64_t>(running_.size()),
+          .queued_requests = static_cast<int64_t>(waiting_.size()),
+          .pages_total = pages.total,
+          .pages_in_use = pages.in_use,
+          .pages_cached = pages.cached,
+          .steps = steps_};
+}
+
+}  // namespace hearth

@@ -1,0 +1,108 @@
+// Decides what each step computes, runs it and draws the tokens. It is the engine without its thread: every call comes
+// from one thread, and step() does one turn.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/backend.h"
+#include "engine/plans.h"
+#include "engine/sampler.h"
+#include "engine/sequence.h"
+#include "hearth/engine.h"
+#include "hearth/text.h"
+#include "memory/kv_cache.h"
+
+namespace hearth {
+
+// What the engine needs of a loaded model. All of it outlives the engine.
+struct EngineModel {
+  const Graph* graph = nullptr;
+  DeviceModel* device = nullptr;
+  const Text* text = nullptr;
+  std::vector<int64_t> kv_pages;  // for each KV group, as they were allocated
+  int64_t vocab_size = 0;         // columns of the logits
+  int64_t sequence_tokens = 0;    // the longest sequence
+};
+
+// Deterministic mode: prompts are cut at multiples of this many tokens, and decode steps have at most that many rows.
+inline constexpr int64_t kPrefillGrid = 256;
+inline constexpr int64_t kDeterministicDecodeRows = 8;
+
+// While others decode, a chunk of a prompt is made so small that the step takes about this long: it is the longest gap
+// that a long prompt of one user makes in the answers of the others.
+inline constexpr double kMixedStepSeconds = 0.25;
+
+class Scheduler {
+ public:
+  // Fails with kUsage on impossible options, or as recording the first plan does.
+  static Result<std::unique_ptr<Scheduler>> create(EngineModel model, const EngineOptions& options);
+
+  // kUsage when the request is impossible. May be called from any thread.
+  Result<void> check(const Request& request) const;
+
+  void add(std::unique_ptr<Sequence> sequence);
+  // One step. False when there is nothing that could be done now.
+  bool step();
+  // Ends all sequences.
+  void cancel_all();
+  void clear_cache() { kv_.clear(); }
+  EngineStats stats() const;
+
+ private:
+  using SequencePtr = std::unique_ptr<Sequence>;
+
+  Scheduler(EngineModel model, const EngineOptions& options);
+
+  void finish_cancelled();
+  void admit();
+  bool fits(const Sequence& candidate) const;
+  void choose_step();
+  int64_t chunk_rows(const Sequence& sequence, int64_t decode_rows) const;
+  // Makes room for the next `rows` tokens of the sequence; preempts younger ones, at last itself (then false).
+  bool reserve(Sequence& sequence, int64_t rows);
+  void preempt(Sequence& sequence);
+  Bucket assemble();
+  void complete_step();
+  void draw(Sequence& sequence, std::span<float> logits);
+  void deliver_prompt(Sequence& sequence, int64_t first_position);
+  void deliver_text(Sequence& sequence);
+  void deliver_all_text();
+  void finish_stopped();
+
+  // Each takes the sequence out of its list and destroys it.
+  void finish(Sequence& sequence, FinishReason reason);
+  void fail_sequence(Sequence& sequence, Error error);
+  void fail_step(const Error& error);
+  void remove(Sequence& sequence);
+  void keep_prefix(Sequence& sequence);
+
+  EngineModel model_;
+  EngineOptions options_;
+  int64_t grid_;  // prefixes are reused in multiples of this
+  KvCache kv_;
+  Plans plans_;
+  Sampler sampler_;
+
+  std::vector<SequencePtr> waiting_;  // by id
+  std::vector<SequencePtr> running_;  // by id
+  bool admission_blocked_ = false;    // until pages come back
+  int64_t next_id_ = 0;
+  int64_t steps_ = 0;
+  int64_t changes_ = 0;  // sequences that ended or were preempted so far
+  int64_t max_rows_;     // of one step with a chunk
+  bool last_step_was_prefill_ = false;
+  double prefill_rows_per_second_ = 0;  // of late; 0: unknown
+
+  // The step in progress; kept to keep their memory.
+  std::vector<Sequence*> step_;
+  Sequence* chunk_ = nullptr;
+  std::vector<int32_t> step_tokens_;
+  std::vector<StepSequence> step_sequences_;
+  std::vector<int32_t> step_logit_rows_;
+  std::vector<float> logits_;  // [logit rows, vocab]
+};
+
+}  // namespace hearth

@@ -1,0 +1,107 @@
+#include "engine/text.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "files/gguf.h"
+#include "text/template/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace hearth {
+namespace {
+
+class ModelText final : public Text {
+ public:
+  ModelText(std::unique_ptr<const Tokenizer> tokenizer, std::string source, Result<ChatTemplate> chat_template)
+      : tokenizer_(std::move(tokenizer)),
+        source_(std::move(source)),
+        template_(std::move(chat_template)),
+        warnings_(tokenizer_->vocab().warnings) {
+    if (!source_.empty() && !template_) warnings_.push_back(template_.error().message);
+  }
+
+  Result<std::vector<int32_t>> tokenize(std::string_view text, bool special, bool add_special) const override {
+    return tokenizer_->encode(text, {.parse_special = special, .add_special = add_special});
+  }
+
+  std::string piece(int32_t token, bool special) const override {
+    if (!special && tokenizer_->is_hidden(token)) return {};
+    return std::string(tokenizer_->piece(token));
+  }
+
+  std::string detokenize(const std::vector<int32_t>& tokens, bool special) const override {
+    return tokenizer_->decode(tokens, {.special = special});
+  }
+
+  Result<Prompt> render(std::string_view conversation_json, const RenderOptions& options) const override {
+    if (!template_) return Error(template_.error());
+    auto context = nlohmann::ordered_json::parse(conversation_json, nullptr, false);
+    if (context.is_discarded() || !context.is_object()) {
+      return fail(ErrorCode::kInvalidInput,
+                  "render a conversation: it is not a JSON object; it should look like {{\"messages\": [{{\"role\": "
+                  "\"user\", \"content\": \"Hi\"}}]}}");
+    }
+    if (!context.contains("messages") || !context["messages"].is_array()) {
+      return fail(ErrorCode::kInvalidInput, "render a conversation: it has no array \"messages\"");
+    }
+    context["add_generation_prompt"] = options.add_generation_prompt;
+    if (options.thinking) context["enable_thinking"] = *options.thinking;
+    const Vocab& vocab = tokenizer_->vocab();
+    const auto token_text = [&](int32_t id) { return id < 0 ? std::string() : vocab.tokens[static_cast<size_t>(id)]; };
+    HEARTH_ASSIGN(Rendered rendered,
+                  template_->render(context, {.bos_token = token_text(vocab.bos), .eos_token = token_text(vocab.eos)}));
+    std::vector<TextSegment> segments;
+    segments.reserve(rendered.segments.size());
+    for (const Segment& segment : rendered.segments) segments.push_back({segment.text, segment.trusted});
+    // Whether a BOS belongs in front is the template's business, as in Hugging Face's apply_chat_template.
+    return Prompt{.tokens = tokenizer_->encode(segments), .text = rendered.text()};
+  }
+
+  bool has_chat_template() const override { return template_.has_value(); }
+  bool supports_thinking() const override { return template_ && template_->reads_variable("enable_thinking"); }
+  std::string_view chat_template() const override { return source_; }
+  bool ends_generation(int32_t token) const override { return tokenizer_->is_end_of_generation(token); }
+  int64_t vocab_size() const override { return tokenizer_->vocab().size(); }
+  const std::vector<std::string>& warnings() const override { return warnings_; }
+
+ private:
+  std::unique_ptr<const Tokenizer> tokenizer_;
+  std::string source_;
+  Result<ChatTemplate> template_;  // or why there is none
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<const Text>> make_text(const Metadata& metadata, const std::string& chat_template) {
+  HEARTH_ASSIGN(Vocab vocab, read_vocab(metadata));
+  HEARTH_ASSIGN(auto tokenizer, Tokenizer::create(std::move(vocab)));
+  std::string source = chat_template;
+  if (source.empty()) {
+    HEARTH_ASSIGN(std::string_view own, metadata.string_or("tokenizer.chat_template", ""));
+    source = own;
+  }
+  Result<ChatTemplate> parsed =
+      fail(ErrorCode::kUnsupported,
+           "the model has no chat template; --chat-template FILE gives it one, and --raw does "
+           "without");
+  if (!source.empty()) {
+    parsed = ChatTemplate::parse(source);
+    if (!parsed) {
+      Error error = std::move(parsed).error().with_context("chat template");
+      if (!chat_template.empty()) return error;
+      parsed = std::move(error);
+    }
+  }
+  return std::unique_ptr<const Text>(
+      std::make_unique<ModelText>(std::move(tokenizer), std::move(source), std::move(parsed)));
+}
+
+Result<std::shared_ptr<const Text>> open_text(const std::string& path, const std::string& chat_template) {
+  HEARTH_ASSIGN(Catalog catalog, open_gguf(path));
+  auto text = make_text(catalog.metadata(), chat_template);
+  if (!text) return std::move(text).error().with_context(path);
+  return std::shared_ptr<const Text>(std::move(text).value());
+}
+
+}  // namespace hearth

@@ -1,0 +1,599 @@
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "fake_device.h"
+
+namespace hearth {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+Tokens random_prompt(uint32_t seed, int64_t tokens) {
+  std::mt19937 random(seed);
+  Tokens prompt;
+  for (int64_t i = 0; i < tokens; ++i) prompt.push_back(static_cast<int32_t>(random() % 58));
+  return prompt;
+}
+
+std::unique_ptr<Engine> start(const FakeModel& model, const EngineOptions& options = {}) {
+  auto engine = make_engine(model.engine_model(), options, nullptr);
+  EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);
+  return std::move(engine).value();
+}
+
+Request greedy(Tokens prompt, int64_t tokens) {
+  return {.prompt = std::move(prompt), .max_tokens = tokens, .ignore_end = true};
+}
+
+Collected run(Engine& engine, Request request) {
+  auto generation = engine.submit(std::move(request));
+  EXPECT_TRUE(generation) << (generation ? "" : generation.error().message);
+  return collect(*generation);
+}
+
+// Done can be read before the engine thread has published its numbers.
+EngineStats settled(const Engine& engine) {
+  for (int i = 0; i < 2000; ++i) {
+    const EngineStats stats = engine.stats();
+    if (stats.active_sequences == 0 && stats.queued_requests == 0) return stats;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return engine.stats();
+}
+
+TEST(Engine, GeneratesWhatTheModelSays) {
+  const FakeModel model;
+  auto engine = start(model);
+  for (int64_t length : {1, 2, 15, 16, 17, 63, 64, 65, 200}) {
+    const Tokens prompt = random_prompt(static_cast<uint32_t>(length), length);
+    const Collected all = run(*engine, greedy(prompt, 40));
+    EXPECT_EQ(all.tokens, model.expected(prompt, 40)) << length;
+    ASSERT_TRUE(all.done);
+    EXPECT_EQ(all.done->reason, FinishReason::kLength);
+    EXPECT_EQ(all.done->usage.prompt_tokens, length);
+    EXPECT_EQ(all.done->usage.generated_tokens, 40);
+    EXPECT_EQ(all.progress.back().done, length);
+    EXPECT_EQ(all.progress.back().total, length);
+  }
+}
+
+TEST(Engine, ChunksOfAnySizeGiveTheSame) {
+  const Tokens prompt = random_prompt(3, 150);
+  for (int64_t rows : {1, 7, 16, 64, 65, 100, 512}) {
+    const FakeModel model;
+    auto engine = start(model, {.prefill_rows = rows});
+    EXPECT_EQ(run(*engine, greedy(prompt, 8)).tokens, model.expected(prompt, 8)) << rows;
+    EXPECT_LE(model.largest_step(), rows);
+    EXPECT_EQ(model.rows_computed(), 150 + 7);
+  }
+}
+
+TEST(Engine, AFixedNumberOfStepsHasAllSequencesInIt) {
+  const FakeModel model({.pages = {1000}});
+  auto engine = start(model);
+  std::vector<Generation> generations;
+  std::vector<Tokens> prompts;
+  for (uint32_t i = 0; i < 16; ++i) {
+    prompts.push_back(random_prompt(i, 1 + 13 * i));
+    generations.push_back(*engine->submit(greedy(prompts.back(), 100)));
+  }
+  for (size_t i = 0; i < 16; ++i) EXPECT_EQ(collect(generations[i]).tokens, model.expected(prompts[i], 100)) << i;
+  EXPECT_GE(model.most_sequences(), 12);
+  EXPECT_LT(settled(*engine).steps, 300);  // one after the other they would take 1600
+}
+
+TEST(Engine, ReusesThePrefixAndGivesTheSame) {
+  const FakeModel model;
+  auto engine = start(model);
+  const Tokens prompt = random_prompt(1, 100);
+  const Collected cold = run(*engine, greedy(prompt, 30));
+  EXPECT_EQ(cold.done->usage.cached_tokens, 0);
+  const Collected warm = run(*engine, greedy(prompt, 30));
+  EXPECT_EQ(warm.done->usage.cached_tokens, 96);
+  EXPECT_EQ(warm.tokens, cold.tokens);
+
+  // The next turn finds the answer too; its last token was never computed.
+  Tokens next = prompt;
+  next.insert(next.end(), cold.tokens.begin(), cold.tokens.end());
+  for (int32_t token : {5, 6, 7}) next.push_back(token);
+  const Collected turn = run(*engine, greedy(next, 30));
+  EXPECT_EQ(turn.done->usage.cached_tokens, 128);
+  EXPECT_EQ(turn.tokens, model.expected(next, 30));
+
+  // An edit in the middle keeps what is before it.
+  next[70] ^= 1;
+  const Collected edited = run(*engine, greedy(next, 30));
+  EXPECT_EQ(edited.done->usage.cached_tokens, 64);
+  EXPECT_EQ(edited.tokens, model.expected(next, 30));
+
+  // Exactly whole pages: the last token is computed again, it has the logits.
+  const Tokens whole(next.begin(), next.begin() + 64);
+  const Collected again = run(*engine, greedy(whole, 5));
+  EXPECT_EQ(again.done->usage.cached_tokens, 48);
+  EXPECT_EQ(again.tokens, model.expected(whole, 5));
+}
+
+TEST(Engine, PrefixCacheCanBeSwitchedOffAndCleared) {
+  const FakeModel model;
+  const Tokens prompt = random_prompt(1, 100);
+  {
+    auto engine = start(model, {.prefix_cache = false});
+    run(*engine, greedy(prompt, 3));
+    EXPECT_EQ(run(*engine, greedy(prompt, 3)).done->usage.cached_tokens, 0);
+    EXPECT_EQ(settled(*engine).pages_cached, 0);
+  }
+  auto engine = start(model);
+  run(*engine, greedy(prompt, 3));
+  EXPECT_EQ(settled(*engine).pages_cached, 6);
+  engine->clear_cache();
+  EXPECT_EQ(settled(*engine).pages_cached, 0);
+  EXPECT_EQ(run(*engine, greedy(prompt, 3)).done->usage.cached_tokens, 0);
+}
+
+TEST(Engine, APromptIsSharedWhileItsFirstUserStillRuns) {
+  const FakeModel model({.step_seconds = 0.002});
+  auto engine = start(model);
+  const Tokens prompt = random_prompt(1, 100);
+  auto first = engine->submit(greedy(prompt, 200));
+  while (!std::holds_alternative<TokenEvent>(*first->next())) {
+  }
+  EXPECT_EQ(run(*engine, greedy(prompt, 5)).done->usage.cached_tokens, 96);
+  first->cancel();
+  EXPECT_EQ(collect(*first).done->reason, FinishReason::kCancelled);
+}
+
+TEST(Engine, WindowsAndSeveralGroups) {
+  const FakeModel model({.groups = {{.layers = 1, .kv_heads = 1, .head_dim = 1},
+                                    {.layers = 1, .kv_heads = 1, .head_dim = 1, .window = 37},
+                                    {.layers = 1, .kv_heads = 1, .head_dim = 1, .window = 1}},
+                         .pages = {64, 24, 20}});
+  auto engine = start(model, {.prefill_rows = 100});
+  for (int round = 0; round < 2; ++round) {
+    for (int64_t length : {1, 36, 37, 38, 90, 250}) {
+      const Tokens prompt = random_prompt(static_cast<uint32_t>(length), length);
+      const Collected all = run(*engine, greedy(prompt, 50));
+      EXPECT_EQ(all.tokens, model.expected(prompt, 50)) << length;
+    }
+  }
+  EXPECT_EQ(settled(*engine).pages_in_use, 0);
+}
+
+TEST(Engine, WindowedPrefixesAreReused) {
+  const FakeModel model({.groups = {{.layers = 1, .kv_heads = 1, .head_dim = 1, .window = 20}}, .pages = {16}});
+  auto engine = start(model, {.prefill_rows = 64});
+  Tokens tokens = random_prompt(1, 30);
+  for (int turn = 0; turn < 8; ++turn) {
+    const Collected all = run(*engine, greedy(tokens, 40));
+    EXPECT_EQ(all.tokens, model.expected(tokens, 40));
+    EXPECT_EQ(all.done->usage.cached_tokens, turn == 0 ? 0 : (30 + 50 * turn - 11) / 16 * 16) << turn;
+    tokens.insert(tokens.end(), all.tokens.begin(), all.tokens.end());
+    for (int32_t i = 0; i < 10; ++i) tokens.push_back(i + turn);
+  }
+}
+
+TEST(Engine, WaitsAndPreemptsWhenPagesRunOut) {
+  for (bool deterministic : {false, true}) {
+    for (bool prefix_cache : {false, true}) {
+      const FakeModel model({.pages = {24}, .sequence_tokens = 24 * 16});
+      auto engine = start(model, {.deterministic = deterministic, .prefix_cache = prefix_cache});
+      std::vector<Generation> generations;
+      std::vector<Tokens> prompts;
+      for (uint32_t i = 0; i < 8; ++i) {
+        prompts.push_back(random_prompt(i, 40));
+        generations.push_back(*engine->submit(greedy(prompts.back(), 120)));
+      }
+      for (size_t i = 0; i < 8; ++i) {
+        const Collected all = collect(generations[i]);
+        EXPECT_EQ(all.tokens, model.expected(prompts[i], 120)) << i;
+        EXPECT_EQ(all.done->usage.generated_tokens, 120);
+      }
+      // Eight times 159 tokens is the least: more were computed, because some had to begin again.
+      EXPECT_GT(model.rows_computed(), 8 * 159);
+      EXPECT_EQ(settled(*engine).pages_in_use, 0);
+    }
+  }
+}
+
+TEST(Engine, DeterministicIsEqualWhateverElseRuns) {
+  // Kernels differ: only what was computed in the same way is equal.
+  const FakeOptions fake{.pages = {120}, .sequence_tokens = 1200, .kernels_differ = true};
+  std::vector<Tokens> prompts;
+  for (uint32_t i = 0; i < 16; ++i) {
+    Tokens prompt = random_prompt(i % 3, 20 + 37 * i);  // some share their beginning
+    prompts.push_back(std::move(prompt));
+  }
+  std::vector<Tokens> alone;
+  for (const Tokens& prompt : prompts) {
+    const FakeModel model(fake);
+    auto engine = start(model, {.deterministic = true});
+    alone.push_back(run(*engine, greedy(prompt, 60)).tokens);
+  }
+  const FakeModel model(fake);
+  auto engine = start(model, {.deterministic = true});
+  int64_t cached = 0;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<Generation> generations;
+    for (const Tokens& prompt : prompts) generations.push_back(*engine->submit(greedy(prompt, 60)));
+    for (size_t i = 0; i < 16; ++i) {
+      const Collected all = collect(generations[i]);
+      EXPECT_EQ(all.tokens, alone[i]) << i;
+      cached += all.done->usage.cached_tokens;
+      EXPECT_EQ(all.done->usage.cached_tokens % kPrefillGrid, 0);
+    }
+  }
+  EXPECT_GT(cached, 0);
+  EXPECT_LE(model.largest_step(), kPrefillGrid);
+  // An answer is prefilled on the next turn: the result is that of a cold start.
+  Tokens next = prompts[12];
+  next.insert(next.end(), alone[12].begin(), alone[12].end());
+  next.insert(next.end(), prompts[12].begin(), prompts[12].end());
+  const FakeModel cold_model(fake);
+  auto cold = start(cold_model, {.deterministic = true});
+  EXPECT_EQ(run(*engine, greedy(next, 60)).tokens, run(*cold, greedy(next, 60)).tokens);
+}
+
+TEST(Engine, TheSameSeedDrawsTheSameWhateverElseRuns) {
+  const FakeModel model({.pages = {200}});
+  auto engine = start(model);
+  const auto request = [&](uint32_t i) {
+    Request r = greedy(random_prompt(i, 30), 50);
+    r.sampling.temperature = 1.5f;
+    r.sampling.seed = i;
+    return r;
+  };
+  std::vector<Tokens> alone;
+  for (uint32_t i = 0; i < 6; ++i) alone.push_back(run(*engine, request(i)).tokens);
+  EXPECT_NE(alone[0], alone[1]);
+  std::vector<Generation> generations;
+  for (uint32_t i = 0; i < 6; ++i) generations.push_back(*engine->submit(request(i)));
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(collect(generations[i]).tokens, alone[i]);
+}
+
+// ---- ends ----
+
+TEST(Engine, EndsAtTheModelsEndUnlessToldNotTo) {
+  const FakeModel model;
+  auto engine = start(model);
+  // A prompt after which the end token comes soon.
+  for (uint32_t seed = 0;; ++seed) {
+    const Tokens prompt = random_prompt(seed, 20);
+    const Tokens all = model.expected(prompt, 30);
+    const auto end = std::ranges::find(all, kEndToken);
+    if (end == all.end() || end - all.begin() < 3) continue;
+    Request request = greedy(prompt, 30);
+    EXPECT_EQ(run(*engine, request).tokens, all);
+    request.ignore_end = false;
+    const Collected ended = run(*engine, request);
+    EXPECT_EQ(ended.tokens, Tokens(all.begin(), end));
+    EXPECT_EQ(ended.done->reason, FinishReason::kEnd);
+    EXPECT_EQ(ended.done->usage.generated_tokens, end - all.begin() + 1);
+    return;
+  }
+}
+
+TEST(Engine, StopsAtTokensStringsAndLength) {
+  const FakeModel model;
+  auto engine = start(model);
+  const Tokens prompt = random_prompt(12, 20);
+  const Collected all = run(*engine, greedy(prompt, 40));
+  ASSERT_EQ(all.text.size(), 40u);  // each token is a letter
+
+  Request request = greedy(prompt, 40);
+  request.stop_tokens = {all.tokens[9]};
+  Collected stopped = run(*engine, request);
+  const auto first = std::ranges::find(all.tokens, all.tokens[9]) - all.tokens.begin();
+  EXPECT_EQ(stopped.tokens.size(), static_cast<size_t>(first));
+  EXPECT_EQ(stopped.done->reason, FinishReason::kStopToken);
+
+  request = greedy(prompt, 40);
+  request.stop_strings = {"no such text", all.text.substr(10, 3)};
+  stopped = run(*engine, request);
+  EXPECT_EQ(stopped.text, all.text.substr(0, all.text.find(request.stop_strings[1])));
+  EXPECT_EQ(stopped.done->reason, FinishReason::kStopString);
+  EXPECT_EQ(stopped.tokens, Tokens(all.tokens.begin(), all.tokens.begin() + 13));
+  EXPECT_EQ(stopped.done->usage.generated_tokens, 13);
+
+  // Found with the last token that is allowed.
+  request.max_tokens = 13;
+  stopped = run(*engine, request);
+  EXPECT_EQ(stopped.done->reason, FinishReason::kStopString);
+  EXPECT_EQ(stopped.text, all.text.substr(0, 10));
+
+  // Held back at the end, because it might have become a stop string.
+  request.max_tokens = 12;
+  stopped = run(*engine, request);
+  EXPECT_EQ(stopped.done->reason, FinishReason::kLength);
+  EXPECT_EQ(stopped.text, all.text.substr(0, 12));
+  EXPECT_EQ(stopped.done->text, all.text.substr(10, 2));
+
+  // The row that was computed too much left nothing behind.
+  EXPECT_EQ(run(*engine, greedy(prompt, 40)).tokens, all.tokens);
+  EXPECT_EQ(settled(*engine).pages_in_use, 0);
+}
+
+TEST(Engine, SaysWhenTheContextIsFull) {
+  const FakeModel model({.pages = {6}, .sequence_tokens = 90});
+  auto engine = start(model);
+  const Tokens prompt = random_prompt(1, 50);
+  const Collected all = run(*engine, greedy(prompt, -1));
+  EXPECT_EQ(all.done->reason, FinishReason::kContextFull);
+  EXPECT_EQ(all.tokens, model.expected(prompt, 40));
+  EXPECT_EQ(run(*engine, greedy(random_prompt(2, 89), -1)).tokens.size(), 1u);
+  EXPECT_EQ(run(*engine, greedy(random_prompt(2, 90), 0)).tokens.size(), 0u);
+}
+
+TEST(Engine, TextIsValidUtf8WhateverComes) {
+  const FakeModel model;
+  auto engine = start(model);
+  Request request = greedy(random_prompt(1, 5), 3);
+  request.sampling.logit_bias = {{kHalfToken, 100.0f}};
+  const Collected all = run(*engine, request);
+  EXPECT_EQ(all.tokens, Tokens(3, kHalfToken));
+  EXPECT_EQ(all.events[0].text, "");
+  EXPECT_EQ(all.text, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+TEST(Engine, MaxTokensZeroOnlyReadsThePrompt) {
+  const FakeModel model;
+  auto engine = start(model);
+  const Collected all = run(*engine, greedy(random_prompt(1, 70), 0));
+  EXPECT_EQ(all.tokens.size(), 0u);
+  EXPECT_EQ(all.done->reason, FinishReason::kLength);
+  EXPECT_EQ(run(*engine, greedy(random_prompt(1, 70), 0)).done->usage.cached_tokens, 64);
+}
+
+// ---- logits and log-probabilities ----
+
+TEST(Engine, GivesTheLogitsOfEveryPromptPosition) {
+  for (bool deterministic : {false, true}) {
+    const FakeModel model;
+    auto engine = start(model, {.deterministic = deterministic});
+    const Tokens prompt = random_prompt(5, 300);
+    for (int round = 0; round < 2; ++round) {  // never from the cache
+      Request request = greedy(prompt, 0);
+      request.prompt_logits = true;
+      auto other = engine->submit(greedy(random_prompt(6, 20), 60));
+      const Collected all = run(*engine, request);
+      ASSERT_EQ(all.prompt_logits_rows, 300);
+      for (size_t i = 0; i < 300; ++i) {
+        const auto row = all.prompt_logits.begin() + static_cast<int64_t>(i) * 61;
+        ASSERT_EQ(std::vector<float>(row, row + 61),
+                  model.expected_logits(Tokens(prompt.begin(), prompt.begin() + static_cast<int64_t>(i) + 1)));
+      }
+      EXPECT_EQ(collect(*other).tokens, model.expected(random_prompt(6, 20), 60));
+    }
+  }
+}
+
+TEST(Engine, AReaderThatIsSlowHoldsItsLogitsUpAndNothingElse) {
+  const FakeModel model;
+  auto engine = start(model);
+  Request request = greedy(random_prompt(5, 500), 0);
+  request.prompt_logits = true;
+  auto slow = engine->submit(request);
+  run(*engine, greedy(random_prompt(6, 20), 20));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_LE(model.rows_computed(), 20 + 20 + 3 * 64);
+  EXPECT_EQ(collect(*slow).prompt_logits_rows, 500);
+}
+
+TEST(Engine, LogprobsAreThoseOfThePlainModel) {
+  const FakeModel model;
+  auto engine = start(model);
+  const Tokens prompt = random_prompt(5, 20);
+  Request request = greedy(prompt, 4);
+  request.top_logprobs = 3;
+  request.sampling.logit_bias = {{7, 50.0f}};
+  const Collected all = run(*engine, request);
+  EXPECT_EQ(all.tokens, Tokens(4, 7));
+  std::vector<float> logits = model.expected_logits(prompt);
+  double sum = 0;
+  for (float logit : logits) sum += std::exp(logit);
+  const auto& got = all.events[0].logprobs;
+  ASSERT_EQ(got.size(), 4u);
+  EXPECT_EQ(got[0].token, 7);
+  EXPECT_NEAR(got[0].logprob, logits[7] - std::log(sum), 1e-4);
+  for (size_t i = 1; i <= 3; ++i) {
+    const auto best = std::ranges::max_element(logits);
+    EXPECT_EQ(got[i].token, best - logits.begin());
+    EXPECT_NEAR(got[i].logprob, *best - std::log(sum), 1e-4);
+    *best = -100;
+  }
+  request.top_logprobs = -1;
+  EXPECT_TRUE(run(*engine, request).events[0].logprobs.empty());
+}
+
+// ---- failures ----
+
+TEST(Engine, LogitsThatAreNoNumbersFailTheRequestOnly) {
+  const FakeModel model;
+  auto engine = start(model);
+  auto healthy = engine->submit(greedy(random_prompt(1, 20), 50));
+  Tokens poisoned = random_prompt(2, 70);
+  poisoned[40] = kPoison;
+  const Collected bad = run(*engine, greedy(poisoned, 10));
+  ASSERT_TRUE(bad.error);
+  EXPECT_EQ(bad.error->code, ErrorCode::kInternal);
+  EXPECT_NE(bad.error->message.find("position 70"), std::string::npos) << bad.error->message;
+  EXPECT_EQ(collect(*healthy).tokens, model.expected(random_prompt(1, 20), 50));
+  const EngineStats stats = settled(*engine);
+  EXPECT_EQ(stats.pages_in_use, 0);
+  // Nothing of it was kept.
+  Tokens begins_alike(poisoned.begin(), poisoned.begin() + 64);
+  begins_alike[40] = 1;
+  EXPECT_EQ(run(*engine, greedy(begins_alike, 5)).done->usage.cached_tokens, 0);
+}
+
+TEST(Engine, ADeviceErrorFailsTheStepAndTheEngineLivesOn) {
+  FakeModel model;
+  auto engine = start(model);
+  const Tokens prompt = random_prompt(1, 20);
+  model.fail_next_launch(ErrorCode::kIo);
+  Collected all = run(*engine, greedy(prompt, 5));
+  ASSERT_TRUE(all.error);
+  EXPECT_EQ(all.error->code, ErrorCode::kIo);
+  EXPECT_EQ(all.error->message, "run a step of 20 rows: the device did not start");
+  model.fail_next_wait(ErrorCode::kInternal);
+  all = run(*engine, greedy(prompt, 5));
+  ASSERT_TRUE(all.error);
+  EXPECT_EQ(all.error->message, "run a step of 20 rows: the device fell off the bus");
+  EXPECT_EQ(run(*engine, greedy(prompt, 5)).tokens, model.expected(prompt, 5));
+  EXPECT_EQ(settled(*engine).pages_in_use, 0);
+}
+
+TEST(Engine, PlansThatDoNotFitMakeChunksSmaller) {
+  FakeModel model;
+  model.limit_recorded_rows(128);
+  auto engine = start(model, {.prefill_rows = 512});
+  const Tokens prompt = random_prompt(1, 500);
+  EXPECT_EQ(run(*engine, greedy(prompt, 5)).tokens, model.expected(prompt, 5));
+  EXPECT_EQ(model.largest_step(), 128);
+}
+
+TEST(Engine, RefusesImpossibleRequests) {
+  const FakeModel model({.sequence_tokens = 100});
+  auto engine = start(model);
+  const auto message = [&](Request request) {
+    auto result = engine->submit(std::move(request));
+    EXPECT_FALSE(result);
+    EXPECT_EQ(result.error().code, ErrorCode::kUsage);
+    return result.error().message;
+  };
+  const Request fine = greedy({1, 2}, 5);
+  Request r = fine;
+  r.prompt = {};
+  EXPECT_EQ(message(r), "the prompt is empty; it must have at least one token");
+  r.prompt = Tokens(100, 1);
+  EXPECT_EQ(
+      message(r),
+      "the prompt has 100 tokens, but the context takes 99; a shorter prompt or a larger context (-c) would work");
+  r.prompt = {1, 61};
+  EXPECT_EQ(message(r), "the prompt has token 61; the model's tokens are 0 to 60");
+  r.prompt = {-1};
+  EXPECT_NE(message(r).find("token -1"), std::string::npos);
+  r = fine;
+  r.max_tokens = -2;
+  EXPECT_NE(message(r).find("max_tokens is -2"), std::string::npos);
+  r = fine;
+  r.top_logprobs = 1001;
+  EXPECT_NE(message(r).find("top_logprobs"), std::string::npos);
+  r = fine;
+  r.stop_strings = {""};
+  message(r);
+  r = fine;
+  r.sampling.top_p = 1.5f;
+  EXPECT_EQ(message(r), "top_p is 1.5; it must be from 0 to 1");
+}
+
+TEST(Engine, RefusesImpossibleOptions) {
+  const FakeModel model;
+  for (const EngineOptions& options : {EngineOptions{.max_sequences = 0}, EngineOptions{.max_sequences = 65},
+                                       EngineOptions{.prefill_rows = 0}, EngineOptions{.prefill_rows = 2049}}) {
+    auto engine = make_engine(model.engine_model(), options, nullptr);
+    ASSERT_FALSE(engine);
+    EXPECT_EQ(engine.error().code, ErrorCode::kUsage);
+  }
+}
+
+// ---- cancelling ----
+
+TEST(Engine, CancelTakesEffectWithinAStep) {
+  const FakeModel model({.step_seconds = 0.005});
+  auto engine = start(model);
+  auto generation = engine->submit(greedy(random_prompt(1, 20), 400));
+  for (int tokens = 0; tokens < 5;) tokens += std::holds_alternative<TokenEvent>(*generation->next());
+  generation->cancel();
+  const Collected rest = collect(*generation);
+  EXPECT_EQ(rest.done->reason, FinishReason::kCancelled);
+  EXPECT_LE(rest.tokens.size(), 3u);
+  EXPECT_EQ(settled(*engine).pages_in_use, 0);
+}
+
+TEST(Engine, ARequestThatNobodyReadsIsCancelled) {
+  const FakeModel model({.step_seconds = 0.002});
+  auto engine = start(model, {.max_sequences = 1});
+  {
+    auto dropped = engine->submit(greedy(random_prompt(1, 20), 400));
+    auto queued = engine->submit(greedy(random_prompt(2, 20), 400));
+  }
+  EXPECT_EQ(run(*engine, greedy(random_prompt(3, 5), 2)).tokens.size(), 2u);
+  EXPECT_LT(settled(*engine).steps, 30);
+}
+
+TEST(Engine, EndingTheEngineEndsItsRequests) {
+  const FakeModel model({.step_seconds = 0.002});
+  auto engine = start(model, {.max_sequences = 1});
+  auto running = engine->submit(greedy(random_prompt(1, 20), 400));
+  auto queued = engine->submit(greedy(random_prompt(2, 20), 400));
+  engine.reset();
+  EXPECT_EQ(collect(*running).done->reason, FinishReason::kCancelled);
+  EXPECT_EQ(collect(*queued).done->reason, FinishReason::kCancelled);
+  running->cancel();
+}
+
+TEST(Engine, NextWithinGivesUpInTime) {
+  const FakeModel model({.step_seconds = 0.05});
+  auto engine = start(model);
+  auto generation = engine->submit(greedy(random_prompt(1, 20), 2));
+  EXPECT_FALSE(generation->next_within(0.001));
+  EXPECT_FALSE(generation->finished());
+  EXPECT_TRUE(generation->next_within(10));
+  EXPECT_TRUE(collect(*generation).done);
+}
+
+// Several threads submit, read some and go away at random, while pages are scarce; whatever is read to its end is
+// right.
+TEST(Engine, RandomCancelsLeaveNoPageInUse) {
+  for (bool deterministic : {false, true}) {
+    const FakeModel model({.pages = {40}, .sequence_tokens = 300});
+    auto engine = start(model, {.max_sequences = 6, .prefill_rows = 64, .deterministic = deterministic});
+    std::atomic<int> completed{0};
+    std::vector<std::thread> threads;
+    for (uint32_t t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        std::mt19937 random(t);
+        for (int i = 0; i < 60; ++i) {
+          const Tokens prompt = random_prompt(random() % 4, 1 + random() % 150);
+          const int64_t tokens = 1 + random() % 100;
+          auto generation = engine->submit(greedy(prompt, tokens));
+          switch (random() % 4) {
+            case 0:
+              break;  // dropped at once
+            case 1: {
+              for (uint32_t n = random() % 20; n > 0 && generation->next_within(0.01);) --n;
+              break;  // dropped in the middle
+            }
+            case 2: {
+              std::thread other([&] { generation->cancel(); });
+              const Collected all = collect(*generation);
+              other.join();
+              EXPECT_TRUE(all.done);
+              break;
+            }
+            default:
+              EXPECT_EQ(collect(*generation).tokens, model.expected(prompt, tokens));
+              ++completed;
+          }
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    const EngineStats stats = settled(*engine);
+    EXPECT_EQ(stats.pages_in_use, 0);
+    EXPECT_EQ(stats.active_sequences, 0);
+    EXPECT_EQ(stats.queued_requests, 0);
+    EXPECT_LE(stats.pages_cached, 40);
+    EXPECT_GT(completed, 20);
+    engine->clear_cache();
+    EXPECT_EQ(engine->stats().pages_cached, 0);
+  }
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,312 @@
+#include "fake_device.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "base/check.h"
+
+namespace hearth {
+namespace {
+
+uint64_t mix(uint64_t x) {
+  x ^= x >> 31;
+  x *= 0x9E3779B97F4A7C15u;
+  x ^= x >> 29;
+  x *= 0xBF58476D1CE4E5B9u;
+  return x ^ x >> 32;
+}
+
+// What one token of KV holds.
+struct KvEntry {
+  int32_t token = -1;
+  int32_t position = -1;
+  int32_t kernel = 0;
+};
+
+// The state of a query after all keys it sees, in the order of positions.
+uint64_t see(uint64_t state, const KvEntry& slot) {
+  return mix(state ^ (static_cast<uint64_t>(slot.token) << 32 | static_cast<uint32_t>(slot.position)) ^
+             static_cast<uint64_t>(slot.kernel) << 60);
+}
+
+void write_logits(uint64_t state, bool poisoned, std::span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    const uint64_t bits = mix(state + i * 0x2545F4914F6CDD1Du);
+    out[i] = static_cast<float>(bits >> 40) * 0x1p-24f * 8 - 4;
+  }
+  if (poisoned) {
+    out[out.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+  } else if (out.size() > static_cast<size_t>(kPoison)) {
+    out[static_cast<size_t>(kPoison)] = -9;  // comes from prompts only
+  }
+}
+
+bool visible(int64_t key, int64_t query, int64_t window) {
+  return key <= query && (window == 0 || key > query - window);
+}
+
+}  // namespace
+
+class FakeDevice final : public DeviceModel {
+ public:
+  explicit FakeDevice(const FakeOptions& options) : options_(options) {
+    for (int64_t pages : options.pages) pages_.emplace_back(static_cast<size_t>(pages * kPageTokens));
+  }
+
+  Result<std::unique_ptr<Executable>> record(const Plan& plan) override;
+
+  Result<void> copy_page(int32_t group, int32_t from, int32_t to) override {
+    for (int64_t i = 0; i < kPageTokens; ++i) slot(group, to, i) = slot(group, from, i);
+    return {};
+  }
+
+  KvEntry& slot(int64_t group, int32_t page, int64_t index) {
+    HEARTH_CHECK(page >= 0 && page < options_.pages[static_cast<size_t>(group)], "page {} of group {}", page, group);
+    return pages_[static_cast<size_t>(group)][static_cast<size_t>(page * kPageTokens + index)];
+  }
+
+  void run(const Plan& plan, const std::vector<int32_t>& tokens, const std::vector<StepSequence>& sequences,
+           const std::vector<int32_t>& logit_rows) {
+    const auto vocab = static_cast<size_t>(options_.vocab_size);
+    // Whoever reads logits that were not computed gets NaN.
+    logits.assign(logit_rows.size() * vocab, std::numeric_limits<float>::quiet_NaN());
+    const int32_t kernel = options_.kernels_differ && plan.bucket.kind == PlanKind::kPrefill ? 1 : 0;
+    const auto groups = static_cast<int64_t>(options_.groups.size());
+    for (const StepSequence& s : sequences) {
+      for (int32_t r = 0; r < s.rows; ++r) {
+        const int32_t position = s.position + r;
+        for (int64_t g = 0; g < groups; ++g) {
+          const int32_t page = s.pages[static_cast<size_t>(g)][static_cast<size_t>(position / kPageTokens)];
+          slot(g, page, position % kPageTokens) = {tokens[static_cast<size_t>(s.first_row + r)], position, kernel};
+        }
+      }
+    }
+    // All KV is written before any is read: two sequences that write to one page disturb each other.
+    for (const StepSequence& s : sequences) {
+      for (int32_t r = 0; r < s.rows; ++r) {
+        const auto row = std::ranges::find(logit_rows, s.first_row + r);
+        if (row == logit_rows.end()) continue;
+        const int64_t query = s.position + r;
+        uint64_t state = 0;
+        bool poisoned = false;
+        for (int64_t g = 0; g < groups; ++g) {
+          const int64_t window = options_.groups[static_cast<size_t>(g)].window;
+          for (int64_t key = 0; key <= query; ++key) {
+            if (!visible(key, query, window)) continue;
+            const KvEntry& k =
+                slot(g, s.pages[static_cast<size_t>(g)][static_cast<size_t>(key / kPageTokens)], key % kPageTokens);
+            state = see(state, k);
+            if (k.token == kPoison) poisoned = true;
+          }
+        }
+        write_logits(state, poisoned,
+                     std::span(logits).subspan(static_cast<size_t>(row - logit_rows.begin()) * vocab, vocab));
+      }
+    }
+    if (options_.step_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(options_.step_seconds));
+  }
+
+  const FakeOptions options_;
+  std::vector<std::vector<KvEntry>> pages_;  // [group][page * tokens]
+  std::vector<float> logits;
+
+  std::atomic<int> launch_error{-1};
+  std::atomic<int> wait_error{-1};
+  std::atomic<int64_t> recorded_rows_limit{1 << 20};
+  std::atomic<int64_t> rows{0};
+  std::atomic<int64_t> largest{0};
+  std::atomic<int64_t> most_sequences{0};
+};
+
+namespace {
+
+class FakeExecutable final : public Executable {
+ public:
+  FakeExecutable(FakeDevice& device, const Plan& plan) : device_(device), plan_(plan) {}
+  ~FakeExecutable() override {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Result<void> launch(const StepBatch& batch) override {
+    HEARTH_CHECK(!thread_.joinable(), "launched while a step runs");
+    const auto rows = static_cast<int64_t>(batch.tokens.size());
+    HEARTH_CHECK(rows > 0 && rows <= plan_.bucket.rows, "{} rows in a bucket of {}", rows, plan_.bucket.rows);
+    HEARTH_CHECK(static_cast<int64_t>(batch.logit_rows.size()) <= plan_.logit_rows, "{} logit rows of {}",
+                 batch.logit_rows.size(), plan_.logit_rows);
+    HEARTH_CHECK(std::ranges::is_sorted(batch.logit_rows), "logit rows are not sorted");
+    int64_t next = 0;
+    for (const StepSequence& s : batch.sequences) {
+      HEARTH_CHECK(s.first_row == next && s.rows > 0, "row {} after {}", s.first_row, next);
+      next += s.rows;
+      for (const auto& pages : s.pages) {
+        HEARTH_CHECK(static_cast<int64_t>(pages.size()) == (s.position + s.rows - 1) / kPageTokens + 1,
+                     "{} pages for {} + {} tokens", pages.size(), s.position, s.rows);
+      }
+    }
+    HEARTH_CHECK(next == rows, "sequences cover {} of {} rows", next, rows);
+    if (const int code = device_.launch_error.exchange(-1); code >= 0) {
+      return fail(static_cast<ErrorCode>(code), "the device did not start");
+    }
+    device_.rows += rows;
+    device_.largest = std::max(device_.largest.load(), rows);
+    device_.most_sequences = std::max(device_.most_sequences.load(), static_cast<int64_t>(batch.sequences.size()));
+    // Spans are ours during this call only.
+    tokens_.assign(batch.tokens.begin(), batch.tokens.end());
+    logit_rows_.assign(batch.logit_rows.begin(), batch.logit_rows.end());
+    sequences_.assign(batch.sequences.begin(), batch.sequences.end());
+    tables_.clear();
+    for (StepSequence& s : sequences_) {
+      for (auto& pages : s.pages) {
+        tables_.push_back(std::make_unique<std::vector<int32_t>>(pages.begin(), pages.end()));
+        pages = *tables_.back();
+      }
+    }
+    thread_ = std::thread([this] { device_.run(plan_, tokens_, sequences_, logit_rows_); });
+    return {};
+  }
+
+  Result<void> wait() override {
+    HEARTH_CHECK(thread_.joinable(), "nothing was launched");
+    thread_.join();
+    if (const int code = device_.wait_error.exchange(-1); code >= 0) {
+      return fail(static_cast<ErrorCode>(code), "the device fell off the bus");
+    }
+    return {};
+  }
+
+  Result<void> read_logits(std::span<float> out) override {
+    HEARTH_CHECK(out.size() == device_.logits.size(), "{} of {} logits", out.size(), device_.logits.size());
+    std::ranges::copy(device_.logits, out.begin());
+    return {};
+  }
+
+ private:
+  FakeDevice& device_;
+  const Plan& plan_;
+  std::thread thread_;
+  std::vector<int32_t> tokens_;
+  std::vector<int32_t> logit_rows_;
+  std::vector<StepSequence> sequences_;
+  std::vector<std::unique_ptr<std::vector<int32_t>>> tables_;
+};
+
+// Token t prints as the letter 'a' + t % 26 in upper or lower case; two are special.
+class FakeText final : public Text {
+ public:
+  explicit FakeText(int64_t vocab_size) : vocab_size_(vocab_size) {}
+  Result<std::vector<int32_t>> tokenize(std::string_view, bool, bool) const override { return std::vector<int32_t>{}; }
+  std::string piece(int32_t token, bool) const override {
+    if (token == kHalfToken) return "\xC3";
+    return std::string(1, static_cast<char>((token / 26 % 2 ? 'A' : 'a') + token % 26));
+  }
+  std::string detokenize(const std::vector<int32_t>& tokens, bool special) const override {
+    std::string text;
+    for (int32_t token : tokens) text += piece(token, special);
+    return text;
+  }
+  Result<Prompt> render(std::string_view, const RenderOptions&) const override { return Prompt{}; }
+  bool has_chat_template() const override { return false; }
+  bool supports_thinking() const override { return false; }
+  std::string_view chat_template() const override { return ""; }
+  bool ends_generation(int32_t token) const override { return token == kEndToken; }
+  int64_t vocab_size() const override { return vocab_size_; }
+  const std::vector<std::string>& warnings() const override { return warnings_; }
+
+ private:
+  int64_t vocab_size_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> FakeDevice::record(const Plan& plan) {
+  if (plan.bucket.rows > recorded_rows_limit) return fail(ErrorCode::kOutOfMemory, "no room for the plan");
+  return std::unique_ptr<Executable>(std::make_unique<FakeExecutable>(*this, plan));
+}
+
+FakeModel::FakeModel(const FakeOptions& options)
+    : options_(options),
+      device_(std::make_unique<FakeDevice>(options)),
+      text_(std::make_unique<FakeText>(options.vocab_size)) {
+  graph_.kv_groups = options.groups;
+  graph_.values.push_back({.name = "logits", .rows = RowKind::kLogit, .cols = options.vocab_size});
+  graph_.logits = ValueId{0};
+}
+
+FakeModel::~FakeModel() = default;
+
+EngineModel FakeModel::engine_model() const {
+  return {.graph = &graph_,
+          .device = device_.get(),
+          .text = text_.get(),
+          .kv_pages = options_.pages,
+          .vocab_size = options_.vocab_size,
+          .sequence_tokens = options_.sequence_tokens};
+}
+
+void FakeModel::fail_next_launch(ErrorCode code) { device_->launch_error = static_cast<int>(code); }
+void FakeModel::fail_next_wait(ErrorCode code) { device_->wait_error = static_cast<int>(code); }
+void FakeModel::limit_recorded_rows(int64_t rows) { device_->recorded_rows_limit = rows; }
+int64_t FakeModel::rows_computed() const { return device_->rows; }
+int64_t FakeModel::largest_step() const { return device_->largest; }
+int64_t FakeModel::most_sequences() const { return device_->most_sequences; }
+
+std::vector<float> FakeModel::expected_logits(const std::vector<int32_t>& tokens) const {
+  uint64_t state = 0;
+  bool poisoned = false;
+  const auto query = static_cast<int64_t>(tokens.size()) - 1;
+  for (const KvGroup& group : options_.groups) {
+    for (int64_t key = 0; key <= query; ++key) {
+      if (!visible(key, query, group.window)) continue;
+      const int32_t token = tokens[static_cast<size_t>(key)];
+      state = see(state, {token, static_cast<int32_t>(key), 0});
+      if (token == kPoison) poisoned = true;
+    }
+  }
+  std::vector<float> logits(static_cast<size_t>(options_.vocab_size));
+  write_logits(state, poisoned, logits);
+  return logits;
+}
+
+std::vector<int32_t> FakeModel::expected(std::vector<int32_t> prompt, int64_t tokens) const {
+  std::vector<int32_t> out;
+  for (int64_t i = 0; i < tokens; ++i) {
+    const std::vector<float> logits = expected_logits(prompt);
+    out.push_back(static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin()));
+    prompt.push_back(out.back());
+  }
+  return out;
+}
+
+Collected collect(Generation& generation) {
+  Collected all;
+  while (auto event = generation.next()) {
+    if (auto* token = std::get_if<TokenEvent>(&*event)) {
+      all.tokens.push_back(token->token);
+      all.text += token->text;
+      all.events.push_back(std::move(*token));
+    } else if (auto* progress = std::get_if<PromptProgress>(&*event)) {
+      all.progress.push_back(*progress);
+    } else if (auto* logits = std::get_if<PromptLogits>(&*event)) {
+      EXPECT_EQ(logits->position, all.prompt_logits_rows);
+      all.prompt_logits_rows += logits->rows;
+      all.prompt_logits.insert(all.prompt_logits.end(), logits->logits.begin(), logits->logits.end());
+    } else if (auto* done = std::get_if<Done>(&*event)) {
+      all.text += done->text;
+      all.done = std::move(*done);
+    } else {
+      all.error = std::get<Failed>(*event).error;
+    }
+  }
+  EXPECT_TRUE(generation.finished());
+  EXPECT_NE(all.done.has_value(), all.error.has_value());
+  return all;
+}
+
+}  // namespace hearth
