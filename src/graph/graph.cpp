@@ -127,7 +127,8 @@ class Verifier {
     if (op.kv_group < 0 || static_cast<size_t>(op.kv_group) >= graph_.kv_groups.size()) return bug("no KV group");
     const KvGroup& group = graph_.kv_groups[static_cast<size_t>(op.kv_group)];
     if (op.kv_layer < 0 || op.kv_layer >= group.layers) return bug("KV layer {} of {}", op.kv_layer, group.layers);
-    if (op.heads <= 0 || op.heads % group.kv_heads) return bug("{} heads over {} KV heads", op.heads, group.kv_heads);
+    if (group.kv_heads <= 0 || op.heads <= 0 || op.heads % group.kv_heads)
+      return bug("{} heads over {} KV heads", op.heads, group.kv_heads);
     if (!(op.scale > 0)) return bug("has no scale");
     HEARTH_TRY(same_rows(op.q, op.q, op.heads * group.head_dim));
     HEARTH_TRY(same_rows(op.k, op.q, group.kv_heads * group.head_dim));
