@@ -54,7 +54,9 @@ Ramp ramp_of(int64_t dims, double base, double original, double factor) {
     double ratio = plain[j] / yarn[j];
     if (std::abs(ratio - factor) < 1e-9) ramp.high = j;
     if (ratio > 1 + 1e-9) ramp.low = j - 1;  // the ramp is zero at its low end
-    if (j > 0) EXPECT_LE(plain[j - 1] / yarn[j - 1], ratio + 1e-12);
+    if (j > 0) {
+      EXPECT_LE(plain[j - 1] / yarn[j - 1], ratio + 1e-12);
+    }
   }
   return ramp;
 }

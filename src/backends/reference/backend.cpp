@@ -1,17 +1,15 @@
 // The reference backend: plain f32, slow and obvious, the executable specification of every op. Everything that a
 // caller might wrongly count on is taken away: buffers are opaque, work happens on another thread after launch() has
 // returned, what launch() was given is copied and the copies are destroyed, memory that was not written is NaN.
-#include <unistd.h>
-
 #include <algorithm>
 #include <future>
 #include <limits>
 #include <new>
-#include <thread>
 
 #include "backends/backend.h"
 #include "backends/reference/step.h"
 #include "base/check.h"
+#include "base/cpu_topology.h"
 
 namespace hearth {
 namespace reference {
@@ -166,13 +164,12 @@ class ReferenceModel final : public DeviceModel {
 
 class ReferenceBackend final : public Backend {
  public:
-  explicit ReferenceBackend(const BackendOptions& options)
-      : threads_(options.threads > 0 ? options.threads
-                                     : std::max<int64_t>(1, static_cast<int64_t>(std::thread::hardware_concurrency()))),
+  ReferenceBackend(const BackendOptions& options, const CpuTopology& topology)
+      : threads_(options.threads > 0 ? options.threads : topology.workers()),
         info_{.name = "reference",
               .description = fmt::format("plain f32, {} threads", threads_),
-              .memory_bytes =
-                  static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE))} {}
+              .workers = threads_,
+              .memory_bytes = topology.memory_bytes} {}
 
   const DeviceInfo& info() const override { return info_; }
 
@@ -212,7 +209,7 @@ class ReferenceBackend final : public Backend {
 }  // namespace reference
 
 Result<std::unique_ptr<Backend>> make_reference_backend(const BackendOptions& options) {
-  return std::unique_ptr<Backend>(std::make_unique<reference::ReferenceBackend>(options));
+  return std::unique_ptr<Backend>(std::make_unique<reference::ReferenceBackend>(options, read_cpu_topology()));
 }
 
 }  // namespace hearth

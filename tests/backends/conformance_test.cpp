@@ -1,0 +1,493 @@
+// Every op on every device against the reference, through the real interface: tiny graphs around one op, all formats,
+// shapes below, at and past tiles and panels. Tolerances follow from the inputs and from the precision that a device
+// documents; the worst element is printed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "base/checked_math.h"
+#include "quant/encode.h"
+#include "quant/layout.h"
+#include "support/graph_maker.h"
+#include "support/runner.h"
+
+namespace hearth::testing {
+namespace {
+
+constexpr double kEps = 0x1p-24;  // rounding of one f32 operation
+
+class Random {
+ public:
+  explicit Random(uint32_t seed) : rng_(seed) {}
+  std::vector<float> normal(int64_t count, float deviation = 1) {
+    std::normal_distribution<float> normal(0, deviation);
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& v : values) v = normal(rng_);
+    return values;
+  }
+  // Activations as real ones are: a few columns much larger than the rest.
+  std::vector<float> activations(int64_t rows, int64_t cols) {
+    std::vector<float> values = normal(rows * cols);
+    for (int64_t c = 3; c < cols; c += 61) {
+      for (int64_t r = 0; r < rows; ++r) values[static_cast<size_t>(r * cols + c)] *= 20;
+    }
+    return values;
+  }
+  // Native bytes of rows in any format, values of moderate size.
+  std::vector<std::byte> native(FormatId format, int64_t rows, int64_t cols) {
+    const FormatInfo& info = format_info(format);
+    size_t stride_bytes = row_bytes(format, cols);
+    std::vector<std::byte> bytes(static_cast<size_t>(rows) * stride_bytes);
+    if (can_encode(format)) {
+      std::vector<float> values = normal(rows * cols, 0.1f);
+      for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
+        encode_row(format, std::span(values).subspan(r * static_cast<size_t>(cols), static_cast<size_t>(cols)),
+                   bytes.data() + r * stride_bytes);
+      }
+      return bytes;
+    }
+    bool integers = info.block_elems == 1 && format != FormatId::kF64;
+    std::vector<float> decoded(static_cast<size_t>(info.block_elems));
+    for (size_t at = 0; at < bytes.size(); at += info.block_bytes) {
+      for (bool good = false; !good;) {
+        int64_t small = static_cast<int64_t>(rng_() % 201) - 100;
+        for (size_t i = 0; i < info.block_bytes; ++i) {
+          bytes[at + i] = static_cast<std::byte>(integers ? small >> std::min<size_t>(8 * i, 63) : rng_() & 255);
+        }
+        decode_row(format, bytes.data() + at, decoded);
+        good = std::ranges::all_of(decoded, [](float v) { return std::isfinite(v) && std::abs(v) <= 128; });
+      }
+    }
+    return bytes;
+  }
+  std::vector<int32_t> tokens(int64_t count, int64_t vocab) {
+    std::vector<int32_t> tokens(static_cast<size_t>(count));
+    for (int32_t& t : tokens) t = static_cast<int32_t>(rng_() % static_cast<uint32_t>(vocab));
+    return tokens;
+  }
+
+ private:
+  std::mt19937 rng_;
+};
+
+std::vector<float> decode(const Weight& weight) {
+  std::vector<float> values(static_cast<size_t>(weight.rows * weight.cols));
+  for (int64_t r = 0; r < weight.rows; ++r) {
+    decode_row(weight.tensor->format,
+               weight.tensor->bytes.data() + static_cast<size_t>(r) * row_bytes(weight.tensor->format, weight.cols),
+               std::span(values).subspan(static_cast<size_t>(r * weight.cols), static_cast<size_t>(weight.cols)));
+  }
+  return values;
+}
+
+class Conformance : public ::testing::TestWithParam<TestDevice> {
+ protected:
+  void SetUp() override {
+    device_ = make_test_backend(GetParam());
+    if (!device_) GTEST_SKIP() << "this machine cannot run " << GetParam().label();
+    reference_ = make_test_backend({.name = "reference"});
+  }
+
+  // |got - want| <= tolerance for each element of [rows, cols].
+  void expect_close(const std::string& what, int64_t cols, std::span<const float> got, std::span<const float> want,
+                    std::span<const double> tolerance) {
+    ASSERT_EQ(got.size(), want.size());
+    size_t worst = 0;
+    double worst_ratio = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_TRUE(std::isfinite(want[i])) << what << ": the reference has no value at " << i;
+      double ratio = std::isfinite(got[i]) ? std::abs(static_cast<double>(got[i]) - want[i]) / tolerance[i] : INFINITY;
+      if (ratio > worst_ratio) worst_ratio = ratio, worst = i;
+    }
+    EXPECT_LE(worst_ratio, 1) << GetParam().label() << " " << what << ": row " << static_cast<int64_t>(worst) / cols
+                              << " column " << static_cast<int64_t>(worst) % cols << " is " << got[worst] << ", not "
+                              << want[worst] << ", tolerance " << tolerance[worst];
+  }
+
+  // Runs the graph, whose embedding tables have kRows rows, on tokens 0, 1, 2 ... in steps of several sizes.
+  // tolerance(kind) gives [kRows, cols].
+  static constexpr int64_t kRows = 130;
+  template <class F>
+  void compare_rows(const std::string& what, const Graph& graph, F&& tolerance) {
+    auto ok = verify(graph);
+    ASSERT_TRUE(ok) << ok.error().message;
+    std::vector<int32_t> tokens(kRows);
+    for (size_t t = 0; t < tokens.size(); ++t) tokens[t] = static_cast<int32_t>(t);
+    Runner reference(*reference_, graph), device(*device_, graph);
+    std::vector<float> want = reference.append(reference.add_sequence(), tokens, PlanKind::kPrefill, kRows);
+    auto width = static_cast<size_t>(reference.vocab());
+    for (PlanKind kind : {PlanKind::kDecode, PlanKind::kPrefill}) {
+      std::vector<double> allowed = tolerance(kind);
+      for (size_t rows : {1, 2, 3, 5, 8, 9, 17, 64, 130}) {
+        if (kind == PlanKind::kDecode ? rows > 64 : rows == 2 || rows == 8) continue;
+        std::vector<float> got =
+            device.append(device.add_sequence(), std::span(tokens).first(rows), kind, static_cast<int64_t>(rows));
+        expect_close(
+            fmt::format("{}, {} rows in a {} plan", what, rows, kind == PlanKind::kDecode ? "decode" : "prefill"),
+            reference.vocab(), got, std::span(want).first(rows * width), std::span(allowed).first(rows * width));
+      }
+    }
+  }
+  // The same tolerance everywhere.
+  void compare_rows(const std::string& what, const Graph& graph, double tolerance) {
+    auto count = static_cast<size_t>(kRows * graph.value(graph.logits).cols);
+    compare_rows(what, graph, [&](PlanKind) { return std::vector<double>(count, tolerance); });
+  }
+
+  std::unique_ptr<Backend> device_, reference_;
+};
+
+// x W^T in double with the error that a device may make: of f32 sums everywhere, and of 16-bit activations (a scale
+// for each 32) in decode plans of formats with integer codes.
+struct Product {
+  std::vector<double> value, error;  // [rows, out]
+};
+
+Product multiply(std::span<const float> x, std::span<const float> w, int64_t rows, int64_t cols, int64_t out,
+                 bool integer_activations) {
+  Product p;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* a = x.data() + r * cols;
+    std::vector<double> rounding(static_cast<size_t>(cols), 0.0);
+    for (int64_t block = 0; integer_activations && block < cols; block += 32) {
+      int64_t end = std::min(block + 32, cols);
+      double largest = 0;
+      for (int64_t c = block; c < end; ++c) largest = std::max(largest, std::abs(static_cast<double>(a[c])));
+      for (int64_t c = block; c < end; ++c) rounding[static_cast<size_t>(c)] = largest / 32767 * 0.51;
+    }
+    for (int64_t o = 0; o < out; ++o) {
+      double sum = 0, size = 0, error = 0;
+      for (int64_t c = 0; c < cols; ++c) {
+        double product = static_cast<double>(a[c]) * w[static_cast<size_t>(o * cols + c)];
+        sum += product;
+        size += std::abs(product);
+        error += std::abs(w[static_cast<size_t>(o * cols + c)]) * rounding[static_cast<size_t>(c)];
+      }
+      p.value.push_back(sum);
+      p.error.push_back(error + size * kEps * (8 + static_cast<double>(cols) / 8) + 1e-30);
+    }
+  }
+  return p;
+}
+
+double silu(double x) { return x / (1 + std::exp(-x)); }
+
+enum class Form { kPlain, kBias, kNormAndBias, kNormAndGlu, kResidual, kMerged };
+constexpr const char* kFormNames[] = {"plain", "bias", "norm and bias", "norm and glu", "bias and residual", "merged"};
+
+// One linear op with `out` columns over `cols` columns in this form.
+struct LinearCase {
+  FormatId format;
+  Form form;
+  int64_t cols, out;
+  uint32_t seed;
+};
+
+TEST_P(Conformance, Linear) {
+  auto run = [&](const LinearCase& c) {
+    const FormatInfo& info = format_info(c.format);
+    bool integer_codes = planar_format(c.format) && info.group != CanonicalGroup::kFloat;
+    Random random(c.seed);
+    GraphMaker m;
+    std::vector<float> x = random.activations(kRows, c.cols);
+    ValueId in = m.embed("x", m.weight("x", kRows, c.cols, x));
+    auto weight = [&](const char* name, int64_t out) {
+      return m.native_weight(name, out, c.cols, random.native(c.format, out, c.cols), c.format);
+    };
+    LinearOp op{.x = in, .parts = {{.weight = weight("w", c.out), .out = m.value("y", c.out)}}};
+    std::vector<float> bias(static_cast<size_t>(c.out)), residual(static_cast<size_t>(kRows * c.out));
+    if (c.form == Form::kBias || c.form == Form::kNormAndBias || c.form == Form::kResidual) {
+      bias = random.normal(c.out);
+      op.parts[0].bias = m.weight("bias", 1, c.out, bias);
+    }
+    if (c.form == Form::kNormAndBias || c.form == Form::kNormAndGlu) {
+      std::vector<float> gain = random.normal(c.cols);
+      op.norm = Norm{.weight = m.weight("norm", 1, c.cols, gain), .eps = 1e-3f};
+      for (int64_t r = 0; r < kRows; ++r) {
+        float* row = x.data() + r * c.cols;
+        double squares = 0;
+        for (int64_t k = 0; k < c.cols; ++k) squares += static_cast<double>(row[k]) * row[k];
+        double scale = 1 / std::sqrt(squares / static_cast<double>(c.cols) + 1e-3);
+        for (int64_t k = 0; k < c.cols; ++k) row[k] = static_cast<float>(row[k] * scale * gain[static_cast<size_t>(k)]);
+      }
+    }
+    if (c.form == Form::kNormAndGlu) {
+      op.glu = Activation::kSilu;
+      op.parts.push_back({.weight = weight("up", c.out), .out = m.value("up", c.out)});
+    }
+    if (c.form == Form::kMerged) {  // a part of another width between two that are summed
+      op.parts.push_back({.weight = weight("w33", 33), .out = m.value("y33", 33)});
+      op.parts.push_back({.weight = weight("w2", c.out), .out = m.value("y2", c.out)});
+    }
+    if (c.form == Form::kResidual) {
+      residual = random.normal(kRows * c.out);
+      op.residual = m.embed("residual", m.weight("residual", kRows, c.out, residual));
+    }
+    m.add("linear", op);
+    m.finish(c.form == Form::kMerged ? m.sum("sum", op.parts[0].out, op.parts[2].out) : op.parts[0].out);
+
+    auto tolerance = [&](PlanKind kind) {
+      auto product = [&](size_t part) {
+        std::vector<float> w = decode(m.graph.weight(op.parts[part].weight));
+        return multiply(x, w, kRows, c.cols, c.out, integer_codes && kind == PlanKind::kDecode);
+      };
+      Product y = product(0);
+      for (size_t i = 0; i < y.value.size(); ++i) {
+        y.value[i] += bias[i % static_cast<size_t>(c.out)];
+        y.error[i] += 4 * kEps * (std::abs(y.value[i]) + std::abs(residual[i]) + std::abs(bias[i % bias.size()]));
+      }
+      if (c.form == Form::kMerged) {
+        Product other = product(2);
+        for (size_t i = 0; i < y.value.size(); ++i) y.error[i] += other.error[i] + kEps * std::abs(other.value[i]);
+      }
+      if (c.form == Form::kNormAndGlu) {
+        Product up = product(1);
+        for (size_t i = 0; i < y.value.size(); ++i) {
+          double gate = silu(y.value[i]);  // its slope is at most 1.1; vectorized exponentials lose a few bits
+          y.error[i] = 1.1 * y.error[i] * (std::abs(up.value[i]) + up.error[i]) + std::abs(gate) * up.error[i] +
+                       32 * kEps * std::abs(gate * up.value[i]) + 1e-30;
+        }
+      }
+      return y.error;
+    };
+    compare_rows(fmt::format("{} [{}, {}] {}", info.name, c.out, c.cols, kFormNames[static_cast<size_t>(c.form)]),
+                 m.graph, tolerance);
+  };
+
+  const int64_t outs[] = {1, 15, 16, 17, 33, 300};
+  uint32_t seed = 0;
+  for (FormatId format : all_formats()) {
+    int64_t block = format_info(format).block_elems;
+    // One block (or an odd width), a few, and more than two times 256.
+    const int64_t widths[] = {block == 1 ? 33 : block, 3 * std::max<int64_t>(block, 32),
+                              ceil_div<int64_t>(544, block) * block};
+    for (size_t i = 0; i < std::size(outs); ++i) {
+      ++seed;
+      if (!planar_format(format) && i % 3 != 1) continue;  // no kernels of their own
+      auto turn = i + static_cast<size_t>(format);
+      run({.format = format,
+           .form = static_cast<Form>(turn % 6),
+           .cols = widths[(turn + i / 3) % 3],
+           .out = outs[i],
+           .seed = seed});
+    }
+  }
+}
+
+TEST_P(Conformance, Embed) {
+  for (FormatId format : all_formats()) {
+    int64_t block = format_info(format).block_elems;
+    for (int64_t cols : {block, ceil_div<int64_t>(320, block) * block}) {
+      Random random(static_cast<uint32_t>(cols));
+      GraphMaker m;
+      m.finish(m.embed("x", m.native_weight("table", kRows, cols, random.native(format, kRows, cols), format)));
+      compare_rows(fmt::format("embed {} [{}]", format_info(format).name, cols), m.graph, 1e-30);
+    }
+  }
+}
+
+TEST_P(Conformance, RmsNorm) {
+  for (auto [cols, run] : {std::pair{1, 1}, {7, 7}, {96, 32}, {384, 128}, {576, 576}, {1030, 1030}, {320, 80}}) {
+    Random random(static_cast<uint32_t>(cols));
+    GraphMaker m;
+    ValueId x = m.embed("x", m.weight("x", kRows, cols, random.activations(kRows, cols)));
+    m.finish(m.rms_norm("norm", x, m.weight("weight", 1, run, random.normal(run)), 1e-3f));
+    // Outputs are at most weight * sqrt(run).
+    compare_rows(fmt::format("rms_norm [{}] in runs of {}", cols, run), m.graph,
+                 kEps * 16 * 5 * std::sqrt(static_cast<double>(run)));
+  }
+}
+
+TEST_P(Conformance, Rope) {
+  for (RopePairing pairing : {RopePairing::kInterleaved, RopePairing::kHalf}) {
+    for (auto [heads, head_dim, dims] :
+         {std::array<int64_t, 3>{1, 2, 2}, {3, 32, 32}, {2, 64, 48}, {5, 80, 80}, {2, 128, 64}}) {
+      Random random(static_cast<uint32_t>(head_dim));
+      GraphMaker m;
+      Rope rope{.pairing = pairing, .dims = dims, .magnitude = 1.25f};
+      for (int64_t j = 0; j < dims / 2; ++j) {
+        rope.frequency.push_back(std::pow(1e4, -2.0 * static_cast<double>(j) / static_cast<double>(dims)));
+      }
+      m.graph.ropes.push_back(rope);
+      ValueId x = m.embed("x", m.weight("x", kRows, heads * head_dim, random.normal(kRows * heads * head_dim)));
+      m.finish(m.rope("rope", x, head_dim, 0));
+      compare_rows(fmt::format("rope of {} in {} heads of {}", dims, heads, head_dim), m.graph, 32 * kEps * 5);
+    }
+  }
+}
+
+TEST_P(Conformance, GluAndAdd) {
+  for (int64_t cols : {1, 15, 16, 17, 96, 333}) {
+    for (Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
+      Random random(static_cast<uint32_t>(cols));
+      GraphMaker m;
+      std::vector<float> gate = random.normal(kRows * cols, 8);  // far into both tails
+      gate[0] = 0, gate[gate.size() / 2] = 200, gate[gate.size() / 3] = -200;
+      ValueId a = m.embed("a", m.weight("a", kRows, cols, gate));
+      ValueId b = m.embed("b", m.weight("b", kRows, cols, random.normal(kRows * cols)));
+      m.finish(m.sum("sum", m.glu("glu", a, b, activation), b));
+      compare_rows(fmt::format("glu and add [{}]", cols), m.graph, [&](PlanKind) {
+        std::vector<double> tolerance;
+        for (float g : gate) tolerance.push_back(5 * (32 * kEps * std::abs(g) + 8 * kEps));
+        return tolerance;
+      });
+    }
+  }
+}
+
+// Only some rows are asked for: the right ones come back, in order.
+TEST_P(Conformance, GatherRows) {
+  Random random(1);
+  GraphMaker m;
+  m.finish(m.embed("x", m.weight("x", 50, 24, random.normal(50 * 24))));
+  auto model = device_->load(m.graph, {});
+  ASSERT_TRUE(model) << model.error().message;
+  for (Bucket bucket : {Bucket{PlanKind::kDecode, 32}, Bucket{PlanKind::kPrefill, 128}}) {
+    Plan plan = make_single_lane_plan(m.graph, bucket);
+    auto executable = (*model)->record(plan);
+    ASSERT_TRUE(executable) << executable.error().message;
+    std::vector<int32_t> tokens = random.tokens(20, 50);
+    for (const std::vector<int32_t>& rows : {std::vector<int32_t>{19}, {0, 1, 7, 18}, {3, 4, 5}}) {
+      StepSequence sequences[] = {{.first_row = 0, .rows = 13, .position = 5}, {.first_row = 13, .rows = 7}};
+      ASSERT_TRUE((*executable)->launch({.tokens = tokens, .sequences = sequences, .logit_rows = rows}));
+      ASSERT_TRUE((*executable)->wait());
+      std::vector<float> got(rows.size() * 24, NAN);
+      ASSERT_TRUE((*executable)->read_logits(got));
+      std::vector<float> table = decode(m.graph.weights[0]);
+      for (size_t r = 0; r < rows.size(); ++r) {
+        auto token = static_cast<size_t>(tokens[static_cast<size_t>(rows[r])]);
+        for (size_t c = 0; c < 24; ++c) ASSERT_EQ(got[r * 24 + c], table[token * 24 + c]) << r << " " << c;
+      }
+    }
+  }
+}
+
+struct AttentionCase {
+  int64_t heads, kv_heads, head_dim, window;
+  bool folded;  // head norms and rotation inside the op
+  KvType kv_type;
+  int64_t depth = 140;  // tokens of the longest sequence
+};
+
+// Several sequences of different lengths with scattered pages: prefill in uneven chunks, decodes of all together,
+// mixed steps, a rollback.
+TEST_P(Conformance, Attention) {
+  const AttentionCase cases[] = {{1, 1, 32, 0, false, KvType::kF32},       {3, 1, 64, 0, true, KvType::kF32},
+                                 {8, 1, 64, 0, false, KvType::kF16},       {3, 3, 80, 0, true, KvType::kF32},
+                                 {6, 3, 128, 0, false, KvType::kF32},      {9, 3, 64, 0, true, KvType::kF16},
+                                 {4, 2, 64, 7, true, KvType::kF32},        {4, 2, 32, 16, false, KvType::kF32},
+                                 {6, 3, 80, 100, true, KvType::kF16},      {16, 2, 128, 33, true, KvType::kF32},
+                                 {24, 3, 32, 1, false, KvType::kF32},      {4, 1, 64, 0, false, KvType::kF32, 1100},
+                                 {2, 1, 64, 600, true, KvType::kF32, 1100}};
+  for (const AttentionCase& c : cases) {
+    constexpr int64_t kVocab = 90;
+    Random random(static_cast<uint32_t>(c.heads * 1000 + c.head_dim + c.window));
+    GraphMaker m;
+    m.graph.kv_groups.push_back({.layers = 1, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .window = c.window});
+    auto table = [&](const char* name, int64_t heads) {
+      return m.embed(name, m.weight(name, kVocab, heads * c.head_dim, random.normal(kVocab * heads * c.head_dim)));
+    };
+    AttentionOp op{.q = table("q", c.heads),
+                   .k = table("k", c.kv_heads),
+                   .v = table("v", c.kv_heads),
+                   .heads = c.heads,
+                   .scale = 1.5f / std::sqrt(static_cast<float>(c.head_dim))};
+    if (c.folded) {
+      Rope rope{.pairing = c.heads % 2 ? RopePairing::kHalf : RopePairing::kInterleaved, .dims = c.head_dim};
+      for (int64_t j = 0; j < c.head_dim / 2; ++j) {
+        rope.frequency.push_back(std::pow(1e4, -2.0 * static_cast<double>(j) / static_cast<double>(c.head_dim)));
+      }
+      m.graph.ropes.push_back(rope);
+      op.rope = 0;
+      op.q_norm = Norm{.weight = m.weight("q_norm", 1, c.head_dim, random.normal(c.head_dim)), .eps = 1e-5f};
+      op.k_norm = Norm{.weight = m.weight("k_norm", 1, c.head_dim, random.normal(c.head_dim)), .eps = 1e-5f};
+    }
+    m.finish(m.attention("attention", op));
+    auto ok = verify(m.graph);
+    ASSERT_TRUE(ok) << ok.error().message;
+
+    // Keys in f16 may round to the other neighbour: 2^-11 of scores of a few units. Values are at most 5.
+    double tolerance = (c.kv_type == KvType::kF16 ? 4e-3 : 4e-5) * 5;
+    RunnerOptions options{.kv_type = c.kv_type};
+    Runner reference(*reference_, m.graph, options), device(*device_, m.graph, options);
+    int ids[3];
+    for (int& id : ids) id = reference.add_sequence(), device.add_sequence();
+    int steps = 0;
+    auto step = [&](std::initializer_list<std::pair<int, int64_t>> parts, PlanKind kind) {
+      std::vector<std::vector<int32_t>> tokens;
+      for (auto [sequence, count] : parts) tokens.push_back(random.tokens(count, kVocab));
+      std::vector<Runner::Part> rows;
+      size_t i = 0;
+      for (auto [sequence, count] : parts) rows.push_back({.sequence = ids[sequence], .tokens = tokens[i++]});
+      std::vector<float> want = reference.step(rows, kind), got = device.step(rows, kind);
+      expect_close(fmt::format("attention {}/{} heads of {}, window {}, depth {}, {}, step {} ({})", c.heads,
+                               c.kv_heads, c.head_dim, c.window, c.depth, c.folded ? "folded" : "plain", steps++,
+                               kind == PlanKind::kDecode ? "decode" : "prefill"),
+                   reference.vocab(), got, want, std::vector<double>(want.size(), tolerance));
+    };
+    step({{0, 17}}, PlanKind::kPrefill);
+    step({{1, 1}}, PlanKind::kDecode);
+    for (int64_t left = c.depth - 37; left > 0; left -= 400)
+      step({{0, std::min<int64_t>(left, 400)}}, PlanKind::kPrefill);
+    step({{1, 1}, {0, 1}}, PlanKind::kDecode);
+    step({{2, 31}, {1, 64}}, PlanKind::kPrefill);  // two sequences in one chunk
+    for (int i = 0; i < 4; ++i) step({{2, 1}, {0, 1}, {1, 1}}, PlanKind::kDecode);
+    step({{0, 3}, {1, 1}, {2, 2}}, PlanKind::kDecode);
+    step({{1, 1}, {0, 1}, {2, 40}}, PlanKind::kPrefill);  // decodes ride along with a chunk
+    if (c.window == 0) {
+      for (Runner* runner : {&reference, &device}) runner->rewind(ids[0], 50), runner->rewind(ids[2], 0);
+      step({{0, 2}, {2, 1}}, PlanKind::kDecode);
+      step({{0, 1}, {2, 1}}, PlanKind::kDecode);
+    }
+  }
+}
+
+// A copied page is a page of its own.
+TEST_P(Conformance, CopyPage) {
+  Random random(2);
+  GraphMaker m;
+  m.graph.kv_groups.push_back({.layers = 1, .kv_heads = 2, .head_dim = 32});
+  auto table = [&](const char* name, int64_t cols) {
+    return m.embed(name, m.weight(name, 40, cols, random.normal(40 * cols)));
+  };
+  m.finish(m.attention("attention",
+                       {.q = table("q", 64), .k = table("k", 64), .v = table("v", 64), .heads = 2, .scale = 0.2f}));
+  auto model = device_->load(m.graph, {.kv_type = KvType::kF32, .kv_pages = {4}});
+  ASSERT_TRUE(model) << model.error().message;
+  Plan plan = make_single_lane_plan(m.graph, {PlanKind::kDecode, 16});
+  auto executable = (*model)->record(plan);
+  ASSERT_TRUE(executable) << executable.error().message;
+  auto last_row = [&](int32_t page, int32_t position, std::vector<int32_t> tokens) {
+    int32_t pages[] = {page}, rows[] = {static_cast<int32_t>(tokens.size()) - 1};
+    StepSequence sequences[] = {
+        {.first_row = 0, .rows = static_cast<int32_t>(tokens.size()), .position = position, .pages = {pages}}};
+    EXPECT_TRUE((*executable)->launch({.tokens = tokens, .sequences = sequences, .logit_rows = rows}));
+    EXPECT_TRUE((*executable)->wait());
+    std::vector<float> out(64, NAN);
+    EXPECT_TRUE((*executable)->read_logits(out));
+    return out;
+  };
+  last_row(1, 0, {1, 2, 3, 4, 5});
+  ASSERT_TRUE((*model)->copy_page(0, 1, 3));
+  std::vector<float> original = last_row(1, 5, {6});
+  last_row(1, 0, {30, 31, 32, 33, 34, 35});
+  EXPECT_EQ(last_row(3, 5, {6}), original);
+}
+
+std::vector<TestDevice> tested_devices() {
+  std::vector<TestDevice> devices;
+  for (const TestDevice& device : test_devices()) {
+    if (device.name != "reference") devices.push_back(device);
+  }
+  return devices;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Conformance, ::testing::ValuesIn(tested_devices()),
+                         [](const auto& info) { return info.param.label(); });
+
+}  // namespace
+}  // namespace hearth::testing
