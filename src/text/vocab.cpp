@@ -15,6 +15,7 @@ namespace hearth {
 namespace {
 
 constexpr size_t kMaxTokenBytes = 64 << 10;
+constexpr size_t kMaxAllTokenBytes = size_t{1} << 30;  // offsets into them are 32 bits wide
 constexpr int64_t kMaxTokens = 16 << 20;
 
 struct KindName {
@@ -133,14 +134,20 @@ Result<void> Reader::read_tokens() {
   }
   vocab.tokens.assign(tokens.begin(), tokens.end());
   first_id.reserve(tokens.size());
+  size_t total_bytes = 0;
   for (size_t id = 0; id < tokens.size(); ++id) {
     std::string& text = vocab.tokens[id];
     if (text.size() > kMaxTokenBytes) {
       return fail(ErrorCode::kInvalidInput, "token {} has {} bytes; at most {} are allowed", id, text.size(),
                   kMaxTokenBytes);
     }
+    total_bytes += text.size();
     if (text.empty()) text = fmt::format("[EMPTY_{}]", id);
     first_id.try_emplace(text, static_cast<int32_t>(id));
+  }
+  if (total_bytes > kMaxAllTokenBytes) {
+    return fail(ErrorCode::kInvalidInput, "the tokens have {} bytes together; at most {} are allowed", total_bytes,
+                kMaxAllTokenBytes);
   }
   return {};
 }

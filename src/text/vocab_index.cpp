@@ -1,16 +1,35 @@
 #include "text/vocab_index.h"
 
+#include <algorithm>
 #include <bit>
-#include <functional>
+#include <cstring>
 
 #include "base/check.h"
 
 namespace hearth {
 namespace {
 
+// Multiply and fold, eight bytes at a time. The table is built from the model file alone, so that a hostile text cannot
+// fill it with collisions.
 uint32_t hash_of(std::string_view text) {
-  size_t h = std::hash<std::string_view>{}(text);
-  return static_cast<uint32_t>(h ^ h >> 32);
+  constexpr uint64_t kOdd = 0x9E3779B97F4A7C15ull;
+  uint64_t h = text.size() * kOdd;
+  auto mix = [&h](uint64_t word) {
+    h = (h ^ word) * kOdd;
+    h ^= h >> 29;
+  };
+  const char* p = text.data();
+  size_t left = text.size();
+  for (uint64_t word; left >= 8; p += 8, left -= 8) {
+    std::memcpy(&word, p, 8);
+    mix(word);
+  }
+  if (left) {
+    uint64_t word = 0;
+    std::memcpy(&word, p, left);
+    mix(word);
+  }
+  return static_cast<uint32_t>(h >> 32);
 }
 
 }  // namespace
@@ -31,7 +50,8 @@ void VocabIndex::insert(std::string_view text, int32_t id) {
   uint32_t hash = hash_of(text);
   Slot& slot = slots_[slot_of(text, hash)];
   if (slot.id >= 0) return;
-  slot = {hash, id, bytes_.size(), static_cast<uint32_t>(text.size())};
+  HEARTH_CHECK(bytes_.size() + text.size() <= UINT32_MAX, "{} bytes of texts", bytes_.size());
+  slot = {hash, id, static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(text.size())};
   bytes_.insert(bytes_.end(), text.begin(), text.end());
   max_bytes_ = std::max(max_bytes_, text.size());
 }

@@ -11,7 +11,7 @@ class VocabIndex {
  public:
   explicit VocabIndex(size_t expected_entries);
 
-  // Keeps the first id of a repeated text. The text is copied.
+  // Keeps the first id of a repeated text. The text is copied; all texts together stay below 4 GiB (read_vocab checks).
   void insert(std::string_view text, int32_t id);
 
   // -1 when the text is not there.
@@ -20,11 +20,11 @@ class VocabIndex {
   size_t max_bytes() const { return max_bytes_; }  // of the longest text
 
  private:
+  // 16 bytes, so that a lookup touches one line of the table and one of the texts.
   struct Slot {
     uint32_t hash = 0;
     int32_t id = -1;  // -1 = empty
-    size_t offset = 0;
-    uint32_t length = 0;
+    uint32_t offset = 0, length = 0;
   };
   size_t slot_of(std::string_view text, uint32_t hash) const;
 

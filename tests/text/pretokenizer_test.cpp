@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <random>
+#include <set>
 
 #include "vocab_files.h"
 
@@ -114,10 +114,9 @@ TEST(Pretokenizer, CoversRandomText) {
   }
 }
 
-// 1 MiB of what makes careless patterns quadratic. At 10 us for each of a million positions the whole test would be
-// over in seconds; one quadratic row alone would take an hour.
+// What makes careless patterns quadratic: 256 KiB of it take a linear row some 10 ms, a quadratic one more than 10 s.
 TEST(Pretokenizer, HostileTextTakesLinearTime) {
-  const size_t kSize = 1 << 20;
+  const size_t kSize = 1 << 18;
   auto repeat = [&](std::string unit) {
     std::string out;
     while (out.size() < kSize) out += unit;
@@ -143,14 +142,16 @@ TEST(Pretokenizer, HostileTextTakesLinearTime) {
                                           repeat("\xFF"),
                                           repeat("\xFF"
                                                  "a")};
+  std::set<const PretokenizerInfo*> done;
   for (std::string_view name : pretokenizer_names()) {
+    if (!done.insert(find_pretokenizer(name)).second) continue;  // another name of the same row
     auto p = make(name);
     std::vector<uint32_t> ends;
     for (size_t i = 0; i < texts.size(); ++i) {
-      auto begin = std::chrono::steady_clock::now();
+      double begin = cpu_seconds();
       p->split(texts[i], ends);
-      std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-      ASSERT_LT(seconds.count(), 5.0) << name << " text " << i;
+      double seconds = cpu_seconds() - begin;
+      ASSERT_LT(seconds, 1.0) << name << " text " << i;
       ASSERT_EQ(ends.back(), texts[i].size());
     }
   }

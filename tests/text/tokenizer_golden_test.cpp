@@ -1,5 +1,5 @@
 // Every real vocabulary against the ids that the original tokenizer gave.
-#include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "vocab_files.h"
 
@@ -62,6 +62,27 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies, Golden,
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// A real model's prompts: the template as trusted text around the user's words, and a page of prose.
+TEST(GoldenModel, SmolLm2) {
+  const std::string stem = HEARTH_SHARED_DATA "/models/SmolLM2-135M-Instruct";
+  const Tokenizer* tokenizer = real_tokenizer(stem + ".Q4_1.gguf");
+  if (!tokenizer) GTEST_SKIP() << "needs " << stem << ".Q4_1.gguf";
+  const std::string before =
+      "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+      "<|im_start|>user\n";
+  for (const auto& line : nlohmann::json::parse(read_file(stem + ".greedy.json"))) {
+    std::string prompt = line["prompt"];
+    std::vector<TextSegment> segments = {
+        {before, true}, {prompt, false}, {"<|im_end|>\n<|im_start|>assistant\n", true}};
+    EXPECT_EQ(tokenizer->encode(segments), line["prompt_ids"].get<std::vector<int32_t>>()) << prompt;
+  }
+  auto expected = nlohmann::json::parse(read_file(stem + ".logits.json"))["ids"].get<std::vector<int32_t>>();
+  auto ids = tokenizer->encode(read_file(stem + ".logits.txt"));
+  ASSERT_GE(ids.size(), expected.size());
+  ids.resize(expected.size());
+  EXPECT_EQ(ids, expected);
+}
 
 }  // namespace
 }  // namespace hearth

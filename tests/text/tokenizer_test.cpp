@@ -1,7 +1,6 @@
 // What holds for any text, and the rules around special tokens, on real and made-up vocabularies.
 #include "text/tokenizer.h"
 
-#include <chrono>
 #include <thread>
 
 #include "text/bpe.h"
@@ -108,20 +107,20 @@ TEST_P(RealVocab, TokensAcrossASegmentBorderNeedTrustOnBothSides) {
   }
 }
 
-// 1 MiB of one character or of alternating ones, and a megabyte without a word boundary.
+// Long runs of one character, and 256 KiB without a word boundary: about 0.3 s each, minutes if merging were quadratic.
 TEST_P(RealVocab, HostileTextTakesBoundedTime) {
   HEARTH_REAL_TOKENIZER(t, GetParam());
   std::mt19937 rng(4);
   std::string letters;
-  while (letters.size() < (1 << 20)) letters.push_back(static_cast<char>('a' + rng() % 26));
-  std::vector<std::string> texts = {std::string(1 << 20, 'a'),    std::string(1 << 20, ' '),
-                                    std::string(1 << 20, '<'),    std::string(1 << 20, '\n') + "x",
-                                    std::string(1 << 20, '\xFF'), letters};
+  while (letters.size() < (1 << 18)) letters.push_back(static_cast<char>('a' + rng() % 26));
+  std::vector<std::string> texts = {std::string(1 << 18, 'a'),    std::string(1 << 18, ' '),
+                                    std::string(1 << 18, '<'),    std::string(1 << 18, '\n') + "x",
+                                    std::string(1 << 18, '\xFF'), letters};
   for (size_t i = 0; i < texts.size(); ++i) {
-    auto begin = std::chrono::steady_clock::now();
+    double begin = cpu_seconds();
     auto ids = t->encode(texts[i]);
-    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(seconds.count(), 5.0) << "text " << i;
+    double seconds = cpu_seconds() - begin;
+    EXPECT_LT(seconds, 2.0) << "text " << i;
     EXPECT_TRUE(t->decode(ids) == texts[i] || !has_all_bytes(*t)) << "text " << i;
   }
 }

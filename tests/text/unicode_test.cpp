@@ -1,8 +1,6 @@
 #include "text/unicode.h"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
+#include "vocab_files.h"
 
 namespace hearth {
 namespace {
@@ -84,9 +82,9 @@ TEST(Nfc, IsIdempotentOnEveryCodePoint) {
 TEST(Nfc, ALongRunOfMarksIsNotQuadratic) {
   std::string text = "a";
   while (text.size() < (1 << 20)) text += "\u0301\u0316";
-  auto begin = std::chrono::steady_clock::now();
+  double begin = cpu_seconds();
   std::string out = nfc(text);
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 5.0);
+  EXPECT_LT(cpu_seconds() - begin, 5.0);
   EXPECT_EQ(out.substr(0, 4), "\u00E1\u0316");
 }
 

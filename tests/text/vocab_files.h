@@ -2,9 +2,11 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -16,6 +18,13 @@
 #include "text/unicode.h"
 
 namespace hearth {
+
+// Seconds of CPU that this thread has used: unlike the clock on the wall, not lengthened by other work on the machine.
+inline double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 inline std::string vocab_path(const std::string& file) { return HEARTH_SHARED_DATA "/vocab/" + file; }
 
