@@ -281,17 +281,22 @@ TEST(Engine, StopsAtTokensStringsAndLength) {
   const FakeModel model;
   auto engine = start(model);
   const Tokens prompt = random_prompt(12, 20);
-  const Collected all = run(*engine, greedy(prompt, 40));
+  const auto letters = [](const Tokens& prompt, int64_t tokens) {
+    Request request = greedy(prompt, tokens);
+    request.sampling.logit_bias = {{kHalfToken, -100.0f}};
+    return request;
+  };
+  const Collected all = run(*engine, letters(prompt, 40));
   ASSERT_EQ(all.text.size(), 40u);  // each token is a letter
 
-  Request request = greedy(prompt, 40);
+  Request request = letters(prompt, 40);
   request.stop_tokens = {all.tokens[9]};
   Collected stopped = run(*engine, request);
   const auto first = std::ranges::find(all.tokens, all.tokens[9]) - all.tokens.begin();
   EXPECT_EQ(stopped.tokens.size(), static_cast<size_t>(first));
   EXPECT_EQ(stopped.done->reason, FinishReason::kStopToken);
 
-  request = greedy(prompt, 40);
+  request = letters(prompt, 40);
   request.stop_strings = {"no such text", all.text.substr(10, 3)};
   stopped = run(*engine, request);
   EXPECT_EQ(stopped.text, all.text.substr(0, all.text.find(request.stop_strings[1])));
@@ -313,7 +318,7 @@ TEST(Engine, StopsAtTokensStringsAndLength) {
   EXPECT_EQ(stopped.done->text, all.text.substr(10, 2));
 
   // The row that was computed too much left nothing behind.
-  EXPECT_EQ(run(*engine, greedy(prompt, 40)).tokens, all.tokens);
+  EXPECT_EQ(run(*engine, letters(prompt, 40)).tokens, all.tokens);
   EXPECT_EQ(settled(*engine).pages_in_use, 0);
 }
 
