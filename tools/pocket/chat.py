@@ -7,8 +7,15 @@ TOOLS_TAIL = (
     '{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
 )
 SPECIALS = [
-    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>",
-    "<tool_response>", "</tool_response>",
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<think>",
+    "</think>",
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "</tool_response>",
 ]
 
 

@@ -23,8 +23,22 @@ import synthetic
 ROW = 1026  # ids of one training row: 1,024 inputs and the two ids that follow
 VOCAB = 4096
 
-_FOLD = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": " - ", "\u2026": "...",
-         "\u00e9": "e", "\u00e8": "e", "\u00ef": "i", "\u00f1": "n", "\u00e7": "c", "\u00a0": " ", "\u00b0": " degrees"}
+_FOLD = {
+    "\u2018": "'",
+    "\u2019": "'",
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u2013": "-",
+    "\u2014": " - ",
+    "\u2026": "...",
+    "\u00e9": "e",
+    "\u00e8": "e",
+    "\u00ef": "i",
+    "\u00f1": "n",
+    "\u00e7": "c",
+    "\u00a0": " ",
+    "\u00b0": " degrees",
+}
 _BAD = re.compile(
     r"\b(AI|chatbot|language model|SmolLM|Hugging|as an assistant|I cannot|I can't assist|I'm sorry, but|unable to|word count|"
     r"short sentences|simple sentences?|simple words|simple terms|two sentences|happy ending|story for (small )?children|your request|"
@@ -76,16 +90,24 @@ def clean(text, ended, kind):
 
 def on_topic(topic, text):
     """A story must name at least half of the longer words of its topic."""
-    words = [x for x in re.findall(r"[a-z]+", topic.lower()) if len(x) > 3 and x not in ("finds", "named", "with", "their")]
+    words = [
+        x for x in re.findall(r"[a-z]+", topic.lower()) if len(x) > 3 and x not in ("finds", "named", "with", "their")
+    ]
     low = text.lower()
     return not words or sum(x[:4] in low for x in words) * 2 >= len(words)
 
 
 THOUGHTS = {
-    prompts.STORY: ["The user wants a story about {}. I will write a short one in simple words.",
-                    "I will write a short story about {} with a clear ending.", "A short story about {}. I keep it simple."],
-    prompts.QA: ["The user says: {} I will answer in simple words.", "I will give a short and simple answer.",
-                 "I should answer this briefly: {}"],
+    prompts.STORY: [
+        "The user wants a story about {}. I will write a short one in simple words.",
+        "I will write a short story about {} with a clear ending.",
+        "A short story about {}. I keep it simple.",
+    ],
+    prompts.QA: [
+        "The user says: {} I will answer in simple words.",
+        "I will give a short and simple answer.",
+        "I should answer this briefly: {}",
+    ],
 }
 
 
@@ -162,11 +184,18 @@ def story_documents(count_seed):
             out.append([(text, 1)])
             continue
         thought = r.choice(THOUGHTS[prompts.STORY]).format(topic) if r.random() < 0.08 else None
-        messages = [synthetic.user(prompts.loosen(r, prompts.story_ask(r, topic))), synthetic.said(text, reasoning=thought)]
+        messages = [
+            synthetic.user(prompts.loosen(r, prompts.story_ask(r, topic))),
+            synthetic.said(text, reasoning=thought),
+        ]
         if r.random() < 0.2:
             messages = [dict(role="system", content=r.choice(synthetic.SYSTEMS))] + messages
         if r.random() < 0.15:
-            messages = synthetic.small_talk(r) + messages if messages[0]["role"] == "user" else messages + synthetic.small_talk(r)
+            messages = (
+                synthetic.small_talk(r) + messages
+                if messages[0]["role"] == "user"
+                else messages + synthetic.small_talk(r)
+            )
         out.append(_weigh(chat.segments(messages), 1))
     return out
 
@@ -254,7 +283,9 @@ def build(out, answers_files, made, story_count, template_count, workers, seed=7
     taught, why = teacher_documents(made, answers, seed)
     told = [d for part in _spread(story_documents, parts(story_count), workers) for d in part]
     templated = [d for part in _spread(template_documents, parts(template_count), workers) for d in part]
-    log(f"answers of the teacher: {dict(why)}; documents: {len(taught)} taught, {len(told)} stories, {len(templated)} from templates")
+    log(
+        f"answers of the teacher: {dict(why)}; documents: {len(taught)} taught, {len(told)} stories, {len(templated)} from templates"
+    )
     documents = taught + told + templated
     random.Random(seed).shuffle(documents)
     values = make_tokenizer(documents[::4], workers, log)
@@ -281,7 +312,15 @@ def main():
     a.add_argument("--workers", type=int, default=16)
     a = a.parse_args()
     made = prompts.make(a.count, sample.SEED)
-    build(a.data, sorted(Path(a.data).glob("answers-*.jsonl.xz")), made, a.stories, a.templates, a.workers, log=lambda x: print(x, flush=True))
+    build(
+        a.data,
+        sorted(Path(a.data).glob("answers-*.jsonl.xz")),
+        made,
+        a.stories,
+        a.templates,
+        a.workers,
+        log=lambda x: print(x, flush=True),
+    )
 
 
 if __name__ == "__main__":

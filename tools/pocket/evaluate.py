@@ -84,7 +84,11 @@ def greedy(cfg, p, bpe, texts, limit):
             for r, i in enumerate(live):
                 table[r, : len(ids[i])] = torch.tensor(ids[i])
             last = torch.tensor([len(ids[i]) - 1 for i in live], device=device)
-            x = models.dense_hidden(cfg, p, table.to(device)) if cfg.arch == "qwen3" else models.hybrid_hidden(cfg, p, table.to(device))[0]
+            x = (
+                models.dense_hidden(cfg, p, table.to(device))
+                if cfg.arch == "qwen3"
+                else models.hybrid_hidden(cfg, p, table.to(device))[0]
+            )
             x = x[torch.arange(len(live), device=device), last]
             best = (x @ p["embed"].T).argmax(-1).tolist()
             for i, t in zip(live, best):
@@ -104,7 +108,14 @@ def transcripts(cfg, p, bpe):
     for name, param, kind, about, q in synthetic.HELD_OUT_CALLS:
         tools = [synthetic.schema(name, about, [(param, kind, param.capitalize())])]
         cases.append(("tools", q, chat.prompt([synthetic.user(q)], tools), (name, param)))
-    for q in ("Hello!", "Who are you?", "Tell me a joke.", "What is 7 + 5?", "What is the capital of Italy?", "Thank you!"):
+    for q in (
+        "Hello!",
+        "Who are you?",
+        "Tell me a joke.",
+        "What is 7 + 5?",
+        "What is the capital of Italy?",
+        "Thank you!",
+    ):
         cases.append(("talk", q, ask(q), None))
         cases.append(("thinking", q, ask(q, True), None))
     for q in ("Once upon a time,", "The old man looked at the sea"):
@@ -120,7 +131,10 @@ def transcripts(cfg, p, bpe):
             m = re.search(r"<tool_call>\n(.*?)\n</tool_call>", text, re.S)
             try:
                 value = json.loads(m.group(1))
-                item |= dict(parses=isinstance(value["arguments"], dict) and value["name"] == call[0], right_parameter=list(value["arguments"]) == [call[1]])
+                item |= dict(
+                    parses=isinstance(value["arguments"], dict) and value["name"] == call[0],
+                    right_parameter=list(value["arguments"]) == [call[1]],
+                )
             except (AttributeError, ValueError, KeyError, TypeError):
                 item |= dict(parses=False)
         out.setdefault(group, []).append(item)
@@ -142,8 +156,15 @@ def fixture(cfg, bpe, forward, source):
         ids = bpe.encode(text)
         rows = forward(torch.tensor([ids])).float().numpy()
         at = list(range(len(ids) - FIXTURE_POSITIONS, len(ids)))
-        cases.append(dict(text=text, ids=ids, positions=at, argmax=rows.argmax(-1).tolist(),
-                          logits=base64.b64encode(rows[at].astype("<f4").tobytes()).decode()))
+        cases.append(
+            dict(
+                text=text,
+                ids=ids,
+                positions=at,
+                argmax=rows.argmax(-1).tolist(),
+                logits=base64.b64encode(rows[at].astype("<f4").tobytes()).decode(),
+            )
+        )
     return dict(source=source, vocab=cfg.vocab, cases=cases)
 
 
@@ -151,7 +172,9 @@ def transformers_logits(folder):
     """The folder's model in f32, eager attention, on the CPU."""
     import transformers
 
-    model, info = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+    model, info = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
+    )
     missing = [k for k in info["missing_keys"] if k != "lm_head.weight"]
     unexpected = [k for k in info["unexpected_keys"] if not k.startswith("mtp.")]
     if missing or unexpected:

@@ -196,19 +196,43 @@ def ask(r):
         thing, use = r.choice(USES)
         a = thing if thing == "scissors" else ("an " if thing[0] in "aeiou" else "a ") + thing
         if thing == "scissors":
-            return r.choice(["What are scissors used for?", "What are scissors?", "What do I do with scissors?"]), f"You use scissors to {use}."
-        question = r.choice([f"What is {a} used for?", f"What is {a} for?", f"What do you use {a} for?", f"What is {a}?", f"Why do people use {a}?", f"What can I do with {a}?",
-                             f"Why do I need {a}?", f"What does {a} do?"])
-        return question, r.choice([f"You use {a} to {use}.", f"{a[0].upper() + a[1:]} is used to {use}.", f"People use {a} to {use}."])
+            return (
+                r.choice(["What are scissors used for?", "What are scissors?", "What do I do with scissors?"]),
+                f"You use scissors to {use}.",
+            )
+        question = r.choice(
+            [
+                f"What is {a} used for?",
+                f"What is {a} for?",
+                f"What do you use {a} for?",
+                f"What is {a}?",
+                f"Why do people use {a}?",
+                f"What can I do with {a}?",
+                f"Why do I need {a}?",
+                f"What does {a} do?",
+            ]
+        )
+        return question, r.choice(
+            [f"You use {a} to {use}.", f"{a[0].upper() + a[1:]} is used to {use}.", f"People use {a} to {use}."]
+        )
     if x < 0.34:
         job, does = r.choice(JOBS)
         a = ("an " if job[0] in "aeiou" else "a ") + job
-        return r.choice([f"What does {a} do?", f"What is {a}?", f"Who is {a}?", f"What is the job of {a}?"]), f"{a[0].upper() + a[1:]} {does}."
+        return (
+            r.choice([f"What does {a} do?", f"What is {a}?", f"Who is {a}?", f"What is the job of {a}?"]),
+            f"{a[0].upper() + a[1:]} {does}.",
+        )
     if x < 0.50:
         animal, food, home = r.choice(EATS)
         home = ("on " if home.startswith("farm") else "in ") + home
         many = animal[0].upper() + animal[1:]
-        return r.choice([(f"What do {animal} eat?", f"{many} eat {food}."), (f"Where do {animal} live?", f"{many} live {home}."), (f"What is the food of {animal}?", f"{many} eat {food}."),
-                         (f"Tell me about {animal}.", f"{many} live {home}. They eat {food}.")])
+        return r.choice(
+            [
+                (f"What do {animal} eat?", f"{many} eat {food}."),
+                (f"Where do {animal} live?", f"{many} live {home}."),
+                (f"What is the food of {animal}?", f"{many} eat {food}."),
+                (f"Tell me about {animal}.", f"{many} live {home}. They eat {food}."),
+            ]
+        )
     asks, answer = r.choice(ASKED)
     return r.choice(asks), answer

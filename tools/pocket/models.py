@@ -109,8 +109,22 @@ def init(cfg, seed):
 
 
 # Kept in f32 in the file and while training.
-FLOATS = {"norm", "attn_norm", "ffn_norm", "q_norm", "k_norm", "lin_norm", "conv", "a_log", "dt", "router", "s_router", "enorm", "hnorm",
-          "mtp_norm"}
+FLOATS = {
+    "norm",
+    "attn_norm",
+    "ffn_norm",
+    "q_norm",
+    "k_norm",
+    "lin_norm",
+    "conv",
+    "a_log",
+    "dt",
+    "router",
+    "s_router",
+    "enorm",
+    "hnorm",
+    "mtp_norm",
+}
 SMALL = {"beta", "alpha"}  # matrices with few rows: Q8_0
 
 
@@ -178,7 +192,9 @@ def delta_chunked(q, k, v, g, beta, chunk=64):
     kk = beta * decay * (k @ k.transpose(-1, -2))
     system = kk.tril(-1) + torch.eye(chunk, device=q.device)
     grow = cum.exp()[..., None]
-    solved = torch.linalg.solve_triangular(system, torch.cat([beta * v, beta * grow * k], -1), upper=False, unitriangular=True)
+    solved = torch.linalg.solve_triangular(
+        system, torch.cat([beta * v, beta * grow * k], -1), upper=False, unitriangular=True
+    )
     u, w = solved.split(s, -1)
     qk = (q @ k.transpose(-1, -2)) * decay
     qg = q * grow
@@ -206,7 +222,11 @@ def delta_net(cfg, h, wqkv, wz, wb, wa, conv, a_log, dt, norm, wo):
     c = sum(wide[:, i : i + t] * conv[:, i] for i in range(cfg.conv))
     c = F.silu(c)
     split = lambda x, n: x.view(b, t, n, cfg.state).transpose(1, 2)
-    q, k, v = split(c[..., :kd], cfg.k_heads), split(c[..., kd : 2 * kd], cfg.k_heads), split(c[..., 2 * kd :], cfg.v_heads)
+    q, k, v = (
+        split(c[..., :kd], cfg.k_heads),
+        split(c[..., kd : 2 * kd], cfg.k_heads),
+        split(c[..., 2 * kd :], cfg.v_heads),
+    )
     q = q * torch.rsqrt(q.pow(2).sum(-1, keepdim=True) + 1e-6) / math.sqrt(cfg.state)
     k = k * torch.rsqrt(k.pow(2).sum(-1, keepdim=True) + 1e-6)
     r = cfg.v_heads // cfg.k_heads
@@ -239,9 +259,13 @@ def _block(cfg, p, i, x, tables, full_at, lin_at):
         x = x + attention(cfg, h, *(p[n][j] for n in ("q", "k", "v", "o", "q_norm", "k_norm")), tables, True)
     else:
         j = lin_at
-        x = x + delta_net(cfg, h, *(p[n][j] for n in ("qkv", "z", "beta", "alpha", "conv", "a_log", "dt", "lin_norm", "lin_out")))
+        x = x + delta_net(
+            cfg, h, *(p[n][j] for n in ("qkv", "z", "beta", "alpha", "conv", "a_log", "dt", "lin_norm", "lin_out"))
+        )
     h = rms(x, p["ffn_norm"][i], cfg.eps)
-    y, balance, load = moe(cfg, h, *(p[n][i] for n in ("router", "gate", "up", "down", "s_router", "s_gate", "s_up", "s_down")))
+    y, balance, load = moe(
+        cfg, h, *(p[n][i] for n in ("router", "gate", "up", "down", "s_router", "s_gate", "s_up", "s_down"))
+    )
     return x + y, balance, load
 
 

@@ -53,9 +53,15 @@ def story_topic(r):
 def story_ask(r, topic):
     return r.choice(
         [
-            "Write a short story about {}.", "Tell me a story about {}.", "Tell me a short story about {}.",
-            "Write a story about {}.", "Can you tell me a story about {}?", "Please write a short story about {}.",
-            "Story about {}, please.", "I want to hear a story about {}.", "Make up a story about {}.",
+            "Write a short story about {}.",
+            "Tell me a story about {}.",
+            "Tell me a short story about {}.",
+            "Write a story about {}.",
+            "Can you tell me a story about {}?",
+            "Please write a short story about {}.",
+            "Story about {}, please.",
+            "I want to hear a story about {}.",
+            "Make up a story about {}.",
         ]
     ).format(topic)
 
@@ -77,8 +83,11 @@ def story(r):
 
 def questions():
     """(student question, hint for the teacher) for every combination of the lists."""
-    one, two, tips = "Answer in one short, simple sentence.", "Answer in two short, simple sentences.", \
-        "Give three short tips in simple words."
+    one, two, tips = (
+        "Answer in one short, simple sentence.",
+        "Answer in two short, simple sentences.",
+        "Give three short tips in simple words.",
+    )
     for t in w.TOOLS:
         a = article(t) if not t.endswith("s") else t
         yield f"What is {a} used for?" if not t.endswith("s") else f"What are {t} used for?", one
@@ -109,7 +118,9 @@ def questions():
         yield f"Why should I {t}?", one
     for t in w.WHYS:
         yield f"Why {t}?", two
-        yield f"Can you explain why {re.sub(r'^(is|are|do|does) ', '', t)}?" if t.startswith("do ") else f"Tell me, why {t}?", two
+        yield f"Can you explain why {re.sub(r'^(is|are|do|does) ', '', t)}?" if t.startswith(
+            "do "
+        ) else f"Tell me, why {t}?", two
     for t in w.TOPICS_TELL:
         yield f"Tell me about {t}.", two
         yield f"Tell me something interesting about {t}.", one
@@ -131,9 +142,22 @@ def questions():
         yield f"How are {t} alike?", one
         yield f"Which is better, {t.replace(' and ', ' or ')}?", two
     for t in w.ANIMALS:
-        p = {"mouse": "mice", "fish": "fish", "butterfly": "butterflies", "ladybug": "ladybugs", "deer": "deer",
-             "sheep": "sheep", "wolf": "wolves", "puppy": "puppies", "pony": "ponies", "octopus": "octopuses",
-             "donkey": "donkeys", "monkey": "monkeys", "turkey": "turkeys", "fox": "foxes"}.get(t, t + "s")
+        p = {
+            "mouse": "mice",
+            "fish": "fish",
+            "butterfly": "butterflies",
+            "ladybug": "ladybugs",
+            "deer": "deer",
+            "sheep": "sheep",
+            "wolf": "wolves",
+            "puppy": "puppies",
+            "pony": "ponies",
+            "octopus": "octopuses",
+            "donkey": "donkeys",
+            "monkey": "monkeys",
+            "turkey": "turkeys",
+            "fox": "foxes",
+        }.get(t, t + "s")
         yield f"What do {p} eat?", one
         yield f"Where do {p} live?", one
         yield f"Tell me about {p}.", two
@@ -142,8 +166,23 @@ def questions():
         yield f"How do {p} sleep?", one
         yield f"Are {p} dangerous?", one
         yield f"Can I keep {article(t)} as a pet?", two
-    for t in w.PEOPLE + ["bus driver", "lawyer", "engineer", "dentist", "waiter", "writer", "judge", "plumber",
-                         "electrician", "mechanic", "soldier", "veterinarian", "photographer", "actor", "singer"]:
+    for t in w.PEOPLE + [
+        "bus driver",
+        "lawyer",
+        "engineer",
+        "dentist",
+        "waiter",
+        "writer",
+        "judge",
+        "plumber",
+        "electrician",
+        "mechanic",
+        "soldier",
+        "veterinarian",
+        "photographer",
+        "actor",
+        "singer",
+    ]:
         yield f"What does {article(t)} do?", one
         yield f"What does {article(t)} need?", one
         yield f"Write a sentence about {article(t)}.", "Write only the sentence."
@@ -168,23 +207,64 @@ def questions():
         yield f"What food do people eat in {c}?", one
         yield f"What can I see in {c}?", one
     for meal in ["breakfast", "lunch", "dinner", "a snack", "dessert"]:
-        for ask in ["What should I eat for {}?", "What can I cook for {}?", "Give me an idea for {}.",
-                    "What is a healthy {}?", "What do people eat for {}?", "What is a simple {} for children?"]:
+        for ask in [
+            "What should I eat for {}?",
+            "What can I cook for {}?",
+            "Give me an idea for {}.",
+            "What is a healthy {}?",
+            "What do people eat for {}?",
+            "What is a simple {} for children?",
+        ]:
             yield ask.format(meal).replace("healthy a ", "healthy ").replace("simple a ", "simple "), two
-    for day in ["a rainy day", "a sunny day", "a cold day", "the weekend", "a holiday", "a long trip", "a free evening"]:
+    for day in [
+        "a rainy day",
+        "a sunny day",
+        "a cold day",
+        "the weekend",
+        "a holiday",
+        "a long trip",
+        "a free evening",
+    ]:
         yield f"What can I do on {day}?", two
         yield f"Give me three ideas for {day}.", "Give three short ideas, numbered."
         yield f"What should I wear on {day}?", one
-    for who in ["a friend", "my mother", "my father", "my teacher", "a child", "my sister", "my brother", "a neighbor",
-                "my grandmother", "a coworker"]:
+    for who in [
+        "a friend",
+        "my mother",
+        "my father",
+        "my teacher",
+        "a child",
+        "my sister",
+        "my brother",
+        "a neighbor",
+        "my grandmother",
+        "a coworker",
+    ]:
         yield f"What is a good gift for {who}?", two
         yield f"How can I help {who}?", two
         yield f"How do I say thank you to {who}?", two
         yield f"Write a short birthday message for {who}.", "Write two short sentences."
         yield f"Write a short thank you note to {who}.", "Write three short sentences."
         yield f"Write an invitation to a party for {who}.", "Write three short sentences."
-    for thing in ["book", "movie", "hobby", "game", "sport", "song for children", "pet", "fruit", "place to visit",
-                  "drink", "flower", "name for a cat", "name for a dog", "present", "exercise", "soup", "sandwich"]:
+    for thing in [
+        "book",
+        "movie",
+        "hobby",
+        "game",
+        "sport",
+        "song for children",
+        "pet",
+        "fruit",
+        "place to visit",
+        "drink",
+        "flower",
+        "name for a cat",
+        "name for a dog",
+        "present",
+        "exercise",
+        "soup",
+        "sandwich",
+    ]:
         yield f"Can you recommend a {thing}?", one
         yield f"What is a good {thing}?", one
         yield f"What is your favorite {thing}?", one
@@ -219,6 +299,14 @@ def make(count, seed, story_share=0.45):
                 order = r.sample(pool, len(pool))
             user, hint = order.pop()
             long = hint.startswith(("Give three", "Write three", "Write four"))
-            out.append(dict(kind=QA, topic=user, user=loosen(r, user), ask=f"{user} {hint}", limit=120 if long else 90,
-                            temperature=0.4))
+            out.append(
+                dict(
+                    kind=QA,
+                    topic=user,
+                    user=loosen(r, user),
+                    ask=f"{user} {hint}",
+                    limit=120 if long else 90,
+                    temperature=0.4,
+                )
+            )
     return out

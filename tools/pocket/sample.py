@@ -24,7 +24,9 @@ _write = None
 def _part(i):
     bpe, finished = _write
     size = (len(finished) + PARTS * 4 - 1) // (PARTS * 4)
-    text = "".join(json.dumps([at, bpe.decode(ids), ended]) + "\n" for at, ids, ended in finished[i * size : (i + 1) * size])
+    text = "".join(
+        json.dumps([at, bpe.decode(ids), ended]) + "\n" for at, ids, ended in finished[i * size : (i + 1) * size]
+    )
     return lzma.compress(text.encode(), preset=4)
 
 
@@ -48,10 +50,21 @@ def main():
     made = prompts.make(a.count, SEED)[share::shares]
     asks = [t.bpe.encode(f"<|im_start|>user\n{p['ask']}<|im_end|>\n<|im_start|>assistant\n") for p in made]
     log(f"{len(asks)} prompts, longest {max(map(len, asks))} ids")
-    finished = t.sample(asks, [p["limit"] for p in made], SYSTEM, a.rows, a.length, a.seconds,
-                        temperatures=[p["temperature"] for p in made], seed=SEED + share, log=log)
+    finished = t.sample(
+        asks,
+        [p["limit"] for p in made],
+        SYSTEM,
+        a.rows,
+        a.length,
+        a.seconds,
+        temperatures=[p["temperature"] for p in made],
+        seed=SEED + share,
+        log=log,
+    )
     ids = sum(len(x) for _, x, _ in finished)
-    log(f"{len(finished)} answers, {ids} ids, {sum(e for *_, e in finished) / max(1, len(finished)):.2f} ended by themselves")
+    log(
+        f"{len(finished)} answers, {ids} ids, {sum(e for *_, e in finished) / max(1, len(finished)):.2f} ended by themselves"
+    )
     for at, x, ended in finished[:: max(1, len(finished) // 12)][:12]:
         log("SAMPLE", made[at]["ask"], "->", ended, repr(t.bpe.decode(x)))
     global _write

@@ -7,134 +7,633 @@ import words as w
 
 SHE = {"girl", "grandmother", "sister", "queen", "princess", "witch", "fairy", "hen", "cow", "nurse", "mother"}
 HE = {"boy", "grandfather", "brother", "king", "knight", "wizard", "rooster", "policeman", "mailman", "fisherman"}
-NEAR = ["in a small house near the forest", "in a quiet village", "at the edge of a green forest", "near a wide river", "on a small farm", "in a little town by the sea", "at the foot of a hill", "beside a blue lake",
-        "in a cozy home under an old oak tree", "in a busy town", "in a green valley", "not far from the sea"]
-OPEN = ["Once upon a time, there was {a} who lived {p}.", "Once there was {a} who lived {p}.", "Long ago, {a} lived {p}.", "There once was {a} who lived {p}.", "In a land far away, {a} lived {p}.", "{A} lived {p}."]
-OPEN_AT = ["Once upon a time, there was {a}. One day, {h} was {p}.", "Once there was {a}. {H} was {p} that day.", "One morning, {a} was {p}.", "There once was {a}. Today {h} was {p}."]
+NEAR = [
+    "in a small house near the forest",
+    "in a quiet village",
+    "at the edge of a green forest",
+    "near a wide river",
+    "on a small farm",
+    "in a little town by the sea",
+    "at the foot of a hill",
+    "beside a blue lake",
+    "in a cozy home under an old oak tree",
+    "in a busy town",
+    "in a green valley",
+    "not far from the sea",
+]
+OPEN = [
+    "Once upon a time, there was {a} who lived {p}.",
+    "Once there was {a} who lived {p}.",
+    "Long ago, {a} lived {p}.",
+    "There once was {a} who lived {p}.",
+    "In a land far away, {a} lived {p}.",
+    "{A} lived {p}.",
+]
+OPEN_AT = [
+    "Once upon a time, there was {a}. One day, {h} was {p}.",
+    "Once there was {a}. {H} was {p} that day.",
+    "One morning, {a} was {p}.",
+    "There once was {a}. Today {h} was {p}.",
+]
 TRAITS = dict(
-    shy="{He} was very shy and did not like to speak in front of others.", brave="{He} was brave and was not afraid of many things.", little="{He} was little, but {he} had a big heart.", old="{He} was old and knew many stories.",
-    kind="{He} was kind to everyone {he} met.", lazy="{He} was lazy and liked to sleep until noon.", curious="{He} was curious and wanted to know everything.", clever="{He} was clever and always had a good idea.", lonely="{He} was lonely and wished for a friend.",
-    happy="{He} was happy and sang a song every morning.", sad="{He} was often sad, but nobody knew why.", tiny="{He} was so tiny that many did not see {him}.", big="{He} was very big, but also very gentle.", hungry="{He} was always hungry and thought about food all day.",
-    sleepy="{He} was always sleepy and yawned all day long.", proud="{He} was proud and thought that {he} was the best at everything.", gentle="{He} was gentle and spoke with a soft voice.", noisy="{He} was noisy, and everyone could hear {him} from far away.", quiet="{He} was quiet and liked to listen.",
-    funny="{He} was funny and made everyone laugh.", grumpy="{He} was grumpy and did not smile very often.", young="{He} was young and had much to learn.", friendly="{He} was friendly and said hello to everyone.", careful="{He} was careful and always looked twice.", silly="{He} was silly and liked to make jokes.",
-    greedy="{He} was greedy and wanted to keep everything for {self}.", honest="{He} was honest and always told the truth.", patient="{He} was patient and could wait for a long time.", stubborn="{He} was stubborn and never wanted to give up.", cheerful="{He} was cheerful and smiled at everyone.", clumsy="{He} was clumsy and often fell over {his} own feet.")
-PLAIN = ["{He} liked to look at the sky and dream.", "{He} had a good heart.", "Everyone in the area knew {him} well.", "{He} liked to take long walks.", "{He} enjoyed the small things in life.", ""]
-DAY = ["One sunny morning,", "One day,", "One cold morning,", "One evening,", "On a warm day in spring,", "One windy day,", "On a quiet afternoon,", "Early one morning,", "One day in summer,", "After breakfast,"]
-FRIENDS = ["owl", "mouse", "rabbit", "old turtle", "bird", "squirrel", "hedgehog", "frog", "old woman", "little girl", "neighbor", "kind farmer", "cat", "goose", "young boy"]
-TALK = ['"{Q}" asked {f}.', '{F} came by and asked, "{Q}"', 'Just then, {f} came along. "{Q}" {f} asked.', 'Then {h} met {f}. "{Q}" asked {f}.']
-HELP = ['"I will help you," said {f}.', '"Do not worry," said {f}. "We can do it together."', '{F} smiled and said, "Let us try it together."', '"You can do it," said {f}. "I believe in you."', '{F} thought for a moment. "I have an idea," said {f}.']
-END = ["That night, {h} fell asleep with a smile.", "From that day on, {h} was never sad about it again.", "{H} went home and felt warm and happy.", "And {h} never forgot that day.", "{H} and {f} stayed friends for the rest of their lives.", "In the evening, they sat together and watched the stars.",
-       "{H} thanked {f} and went home with a happy heart.", "And so the day ended well for everyone.", "They laughed and danced until the sun went down.", "Everyone was happy, and they had a big dinner together."]
-MORALS = ["{H} learned that good friends make everything easier.", "{H} learned that it is good to try again.", "{H} learned that a kind word can change a day.", "{H} understood that nobody has to be perfect.", "{H} learned that asking for help is a brave thing to do.", "{H} knew now that small steps lead to big things.", ""]
+    shy="{He} was very shy and did not like to speak in front of others.",
+    brave="{He} was brave and was not afraid of many things.",
+    little="{He} was little, but {he} had a big heart.",
+    old="{He} was old and knew many stories.",
+    kind="{He} was kind to everyone {he} met.",
+    lazy="{He} was lazy and liked to sleep until noon.",
+    curious="{He} was curious and wanted to know everything.",
+    clever="{He} was clever and always had a good idea.",
+    lonely="{He} was lonely and wished for a friend.",
+    happy="{He} was happy and sang a song every morning.",
+    sad="{He} was often sad, but nobody knew why.",
+    tiny="{He} was so tiny that many did not see {him}.",
+    big="{He} was very big, but also very gentle.",
+    hungry="{He} was always hungry and thought about food all day.",
+    sleepy="{He} was always sleepy and yawned all day long.",
+    proud="{He} was proud and thought that {he} was the best at everything.",
+    gentle="{He} was gentle and spoke with a soft voice.",
+    noisy="{He} was noisy, and everyone could hear {him} from far away.",
+    quiet="{He} was quiet and liked to listen.",
+    funny="{He} was funny and made everyone laugh.",
+    grumpy="{He} was grumpy and did not smile very often.",
+    young="{He} was young and had much to learn.",
+    friendly="{He} was friendly and said hello to everyone.",
+    careful="{He} was careful and always looked twice.",
+    silly="{He} was silly and liked to make jokes.",
+    greedy="{He} was greedy and wanted to keep everything for {self}.",
+    honest="{He} was honest and always told the truth.",
+    patient="{He} was patient and could wait for a long time.",
+    stubborn="{He} was stubborn and never wanted to give up.",
+    cheerful="{He} was cheerful and smiled at everyone.",
+    clumsy="{He} was clumsy and often fell over {his} own feet.",
+)
+PLAIN = [
+    "{He} liked to look at the sky and dream.",
+    "{He} had a good heart.",
+    "Everyone in the area knew {him} well.",
+    "{He} liked to take long walks.",
+    "{He} enjoyed the small things in life.",
+    "",
+]
+DAY = [
+    "One sunny morning,",
+    "One day,",
+    "One cold morning,",
+    "One evening,",
+    "On a warm day in spring,",
+    "One windy day,",
+    "On a quiet afternoon,",
+    "Early one morning,",
+    "One day in summer,",
+    "After breakfast,",
+]
+FRIENDS = [
+    "owl",
+    "mouse",
+    "rabbit",
+    "old turtle",
+    "bird",
+    "squirrel",
+    "hedgehog",
+    "frog",
+    "old woman",
+    "little girl",
+    "neighbor",
+    "kind farmer",
+    "cat",
+    "goose",
+    "young boy",
+]
+TALK = [
+    '"{Q}" asked {f}.',
+    '{F} came by and asked, "{Q}"',
+    'Just then, {f} came along. "{Q}" {f} asked.',
+    'Then {h} met {f}. "{Q}" asked {f}.',
+]
+HELP = [
+    '"I will help you," said {f}.',
+    '"Do not worry," said {f}. "We can do it together."',
+    '{F} smiled and said, "Let us try it together."',
+    '"You can do it," said {f}. "I believe in you."',
+    '{F} thought for a moment. "I have an idea," said {f}.',
+]
+END = [
+    "That night, {h} fell asleep with a smile.",
+    "From that day on, {h} was never sad about it again.",
+    "{H} went home and felt warm and happy.",
+    "And {h} never forgot that day.",
+    "{H} and {f} stayed friends for the rest of their lives.",
+    "In the evening, they sat together and watched the stars.",
+    "{H} thanked {f} and went home with a happy heart.",
+    "And so the day ended well for everyone.",
+    "They laughed and danced until the sun went down.",
+    "Everyone was happy, and they had a big dinner together.",
+]
+MORALS = [
+    "{H} learned that good friends make everything easier.",
+    "{H} learned that it is good to try again.",
+    "{H} learned that a kind word can change a day.",
+    "{H} understood that nobody has to be perfect.",
+    "{H} learned that asking for help is a brave thing to do.",
+    "{H} knew now that small steps lead to big things.",
+    "",
+]
 
 # deed: problem / middle / end; each a list of variants divided by |
 DEEDS = {
-    "learns to swim": ("{H} stood by the water and watched the others swim. {He} wanted to swim too, but the water looked deep.|Every day {h} looked at the lake. {He} could not swim and was afraid of the water.",
-                       "First, {h} put only {his} feet into the water. Then {he} learned to float.|{F} showed {him} how to kick and how to breathe. They practiced every day.", "After a week, {h} could swim all the way across the water.|At last {h} swam alone for the first time. \"Look, I can swim!\" {he} shouted."),
-    "finds a new friend": ("{H} had nobody to play with. {He} sat alone and felt a little sad.|{H} wanted a friend more than anything else.", "Soon {he} saw {f}, who was sitting alone too. They began to talk and found that they liked the same games.|{H} said hello to {f}. They shared some bread and told each other stories.", "From then on they met every day.|\"Will you be my friend?\" asked {h}. \"Yes!\" said {f}."),
-    "gets lost": ("{H} walked and walked and did not look at the path. Soon {he} did not know where {he} was.|{H} followed a pretty butterfly and lost the way.", "{He} looked left and right, but everything looked the same. {He} felt small and began to cry.|{He} called for help, but there was no answer. Then {he} sat down and tried to stay calm.", "{F} knew the way and walked home with {him}.|Together with {f}, {he} followed the river until {he} saw home again."),
-    "helps a neighbor": ("{H} saw that {f} had a heavy basket and could not carry it home.|{His} neighbor, {f}, had a broken fence and was too tired to fix it.", "{H} did not wait. {He} ran over and began to help.|{H} worked all afternoon, and they talked and laughed together.", "When the work was done, {f} gave {him} a warm piece of cake.|\"Thank you,\" said {f}. \"You are the best neighbor in the world.\""),
-    "is afraid of the dark": ("When the sun went down, {h} became afraid. The dark was full of strange shadows.|Every night, {h} hid under the blanket because {he} was afraid of the dark.", "{F} sat down beside {him} and pointed at the sky. The stars were shining like tiny lamps.|{F} gave {him} a small lamp. They looked into every corner, and there was nothing to fear.", "Now {h} knew that the dark was only the night taking a rest.|After that, {h} liked the night because only then could {he} see the stars."),
-    "learns to share": ("{H} had a big bag of apples, but {he} did not want to give one away.|{H} kept all the toys and did not let anyone play with them.", "Then {he} saw that {f} had nothing at all. {He} felt bad and thought about it for a long time.|But playing alone was no fun. {F} looked at {him} with sad eyes.", "So {h} gave half of everything to {f}. It felt better than keeping it all.|{H} said, \"Here, this is for you.\" Then they had fun together."),
-    "wants to fly": ("{H} watched the birds and wished to fly like them.|Every day {h} looked up at the clouds. \"I want to fly,\" {he} said.", "{He} jumped from a small rock and flapped {his} arms, but {he} fell into the soft grass.|{He} made wings from leaves and paper, but the wind broke them.", "Then {f} built a big kite and took {him} up into the air. For a short time, {h} could really fly.|At last {f} took {him} high up on a hill. The wind blew, and it felt just like flying."),
-    "plants a tree": ("{H} found a small seed and wanted to plant a tree.|There was not one tree near the house, so {h} decided to plant a tree.", "{He} dug a hole, put the seed into the soil, and gave it water every day. For a long time, nothing happened.|{F} brought a shovel, and together they dug a hole. They watered the little tree every day.", "Then one morning there was a tiny green leaf. Years later, the tree was tall and gave shade to everyone.|The tree grew and grew. In autumn it was full of sweet red apples."),
-    "builds a house": ("{H} wanted a home of {his} own, so {he} decided to build a house.|The old house was too small, and {h} wanted to build a new one.", "{He} carried wood and stones all day long. The first wall fell down, but {he} built it again.|{F} brought nails and a hammer. They worked from morning until night.", "When the house was ready, it had a red roof and two round windows.|At last the house was done, and {h} invited everyone to a party."),
-    "bakes a cake": ("{H} wanted to bake a cake for a friend.|It was a special day, and {h} decided to bake a cake.", "{He} mixed flour, eggs, and sugar in a big bowl. But {he} forgot the butter, and the first cake was flat.|{F} helped {him} mix the flour and the eggs. Soon the whole kitchen smelled sweet.", "The second cake was soft and golden. Everyone ate a big piece.|They put the cake on the table and shared it. It was the best cake they had ever tasted."),
-    "tells the truth": ("{H} broke a pretty vase while {he} was playing. Nobody saw it.|By accident, {h} broke a window. {He} was afraid and wanted to hide.", "{F} asked who did it. {H} felt hot and cold, because it was hard to speak.|{He} thought about telling a lie. But a lie felt heavy, like a stone in the pocket.", "\"I did it, and I am sorry,\" said {h}. {F} was not angry. \"Thank you for telling the truth,\" {f} said.|So {h} told the truth, and they fixed it together."),
-    "saves a friend": ("{H} heard a cry for help. It was {f}, who had fallen into the river.|{F} was stuck in a deep hole and could not get out.", "{H} did not wait for a moment. {He} found a long branch and held it out.|{H} ran to get a rope. {He} tied it to a tree and threw the other end down.", "{F} held on tight, and {h} pulled with all {his} strength. Soon {f} was safe.|With one last pull, {f} was free. \"You saved me!\" said {f}."),
-    "goes on a journey": ("{H} wanted to see the world. {He} packed a small bag and left home.|{H} had never been far from home, so one day {he} went on a journey.", "{He} crossed a river, climbed a hill, and slept under the stars. On the way {he} met {f}, and they traveled together.|{He} walked through dark woods and over green fields. {F} showed {him} the way to the sea.", "When {h} came home, {he} had many stories to tell.|After many days, {h} came back. Home had never looked so beautiful."),
-    "wins a race": ("There was going to be a big race, and {h} wanted to win it.|Everyone said that {h} was too slow for the race.", "{He} practiced every morning, even in the rain. On the day of the race, {his} heart was beating fast.|The race began, and the others ran ahead. But {h} did not stop. {He} took one step after another.", "At the end, {h} ran past everyone and won the race.|The others became tired, and {h} crossed the line first. Everyone cheered."),
-    "loses a tooth": ("{H} had a loose tooth. It moved a little every day.|While eating an apple, {h} felt something strange. {His} tooth was loose.", "{He} was afraid that it would hurt. {F} told {him} that a new tooth would grow soon.|{He} pushed it with {his} tongue and waited. Then the tooth fell out, and it did not hurt at all.", "{H} put the tooth under the pillow. In the morning there was a shiny coin.|{H} smiled and showed everyone the gap. {He} felt very grown up."),
-    "learns to read": ("{H} saw many books, but {he} could not read them.|{H} wanted to know what the letters on the signs meant.", "{F} sat down with {him} every evening. First they learned the letters, and then short words.|{He} began with small words like sun and cat. Some days it was hard, but {he} kept trying.", "At last {h} read a whole story alone. It felt like magic.|One evening {h} read a book to all {his} friends, and they listened quietly."),
-    "makes a mistake and says sorry": ("{H} was in a hurry and stepped on the flowers of {f}.|{H} was angry and said something mean to {f}.", "{F} was very sad. {H} saw the tears and felt bad about the mistake.|That night, {h} could not sleep. {He} knew that {he} had made a mistake.", "\"I am sorry,\" said {h}. {F} smiled and gave {him} a hug.|So {h} went to {f}, said sorry, and brought some new flowers. Then everything was good again."),
-    "cannot sleep": ("It was late, but {h} could not sleep. {He} turned from one side to the other.|The moon was high in the sky, and {h} was still awake.", "{He} counted sheep and drank warm milk, but nothing helped. Then {f} came and sang a quiet song.|{He} heard {f} outside. They sat by the window and listened to the soft wind.", "Slowly, {his} eyes closed, and {h} slept until the morning.|The song was so soft that {h} fell asleep before it was over."),
-    "has a birthday": ("It was the birthday of {h}. But nobody said anything in the morning.|{H} woke up early, because today was {his} birthday.", "{He} thought that all {his} friends had forgotten it. Sadly, {he} went for a walk.|{He} made a cake and put candles on it. Then {he} waited for {his} friends.", "But when {he} came home, everyone jumped up and shouted, \"Happy birthday!\"|Then the door opened, and {f} came in with a big present. They sang and danced all day."),
-    "visits the moon": ("Every night, {h} looked at the moon. {He} wanted to visit it.|{H} dreamed of walking on the moon.", "So {he} built a small rocket from boxes and tin. It rose up, higher than the clouds.|With {f}, {he} flew up past the clouds and the stars. The Earth looked like a blue ball.", "On the moon, {h} jumped very high and left footprints in the dust. Then {he} flew home in time for dinner.|The moon was quiet and white. {H} took a small stone home to remember it."),
-    "learns to sing": ("{H} wanted to sing, but {his} voice was rough and loud.|When {h} tried to sing, the others covered their ears.", "{F} taught {him} to sing slowly and to listen. They practiced by the river every day.|{He} practiced alone in the forest, where only the trees could hear {him}.", "After some time, {his} song was sweet and clear. Everyone stopped to listen.|At the spring party, {h} sang for everyone. They clapped for a long time."),
-    "cleans the river": ("The river was full of old bottles and bags. The fish were sad and sick.|{H} saw that the river was dirty, and nobody did anything.", "So {h} took a big bag and began to clean. It was hard work, but {f} came to help.|{He} pulled out one bottle after another. Soon others saw {him} and helped too.", "In the evening the water was clear, and the fish danced for joy.|When the river was clean again, everyone went for a swim."),
-    "shares the last piece of bread": ("Winter was hard, and {h} had only one last piece of bread.|{H} was hungry, but there was only one small piece of bread left.", "Then {f} knocked on the door. {F} was cold and had not eaten for two days.|{He} wanted to eat it, but then {he} saw that {f} was hungry too.", "{H} broke the bread in two and shared it. It was a small meal, but they were both happy.|So they shared the last piece of bread by the fire. The next day, {f} came back with a full basket."),
-    "meets a stranger": ("A stranger came down the road. {H} had never seen {f} before.|{H} met a stranger who looked tired and wet.", "The stranger was {f}. {H} was careful at first, but the stranger had a friendly smile.|\"I am new here,\" said the stranger. It was {f}, who had come from far away.", "{H} gave the stranger some soup, and the stranger told wonderful stories.|By the evening, the stranger was a stranger no more, but a friend."),
-    "is kind to an enemy": ("{H} and {f} had been enemies for years. They never said a nice word.|{F} had always been mean to {h}.", "One day, {f} was hurt and could not walk. {H} could have walked away, but {he} did not.|Then {f} fell into the mud, and everyone laughed. Only {h} did not laugh.", "{H} helped {f} to get home. From that day on, they were no longer enemies.|{H} gave {f} a hand. \"Why are you so kind?\" asked {f}. \"Because it is better,\" said {h}."),
-    "looks for the sun": ("It had rained for many days, and {h} missed the sun.|The sky was gray, so {h} went out to look for the sun.", "{He} looked behind the hill and under the bridge, but the sun was not there. {F} said, \"The sun is only hiding behind the clouds.\"|{He} climbed to the top of the highest hill. There {he} met {f}, and they waited together.", "Then the wind blew the clouds away, and the sun came out, warm and bright.|At last a golden light came through the clouds. \"There you are!\" said {h}."),
-    "wants to be tall": ("{H} was small and wanted to be tall like the others.|{H} could not reach the apples on the tree and wished to be tall.", "{He} stretched every day and ate a lot, but {he} did not grow. Then {f} got stuck behind a small hole.|{He} stood on boxes and stones. It did not help much, and {he} fell down.", "Only {h} was small enough to go in and help. Now {he} was glad to be small.|{F} said, \"You are just the right size.\" And {h} began to believe it."),
-    "learns to wait": ("{H} wanted everything at once and did not like to wait.|{H} planted some strawberries and wanted to eat them the same day.", "{F} said, \"Good things need time.\" So {h} sat down and watched the clouds.|Every day {he} asked, \"Is it ready now?\" And {f} said, \"Not yet.\"", "After many days, the berries were red and sweet. Waiting had been worth it.|When the time came, it was even better than {he} had hoped."),
-    "hears a strange sound": ("{H} heard a strange sound. It came from behind the house.|In the night, {h} heard a strange sound. It went tap, tap, tap.", "{His} heart was beating fast, but {he} wanted to know what it was. {He} took a lamp and walked slowly to the sound.|{He} hid under the table. Then {he} took a deep breath and opened the door.", "It was only {f}, who was looking for some food. They both laughed.|There sat {f}, playing on an old pot. \"You made that sound!\" said {h}, and they laughed."),
-    "goes to school for the first time": ("It was the first day of school, and {h} was nervous.|Today {h} went to school for the first time.", "There were many new faces, and {he} did not know where to sit. Then {f} waved and moved over.|The teacher was friendly and told a funny story. In the break, {f} asked {him} to play.", "When school was over, {h} did not want to go home. \"School is fun,\" {he} said.|That evening, {h} told everyone about the new friends at school."),
-    "paints a picture": ("{H} got a box of colors and wanted to paint a picture.|{H} wanted to paint the most beautiful picture.", "First {he} painted a blue sky. Then a drop of red fell on the paper. {H} was upset, but {he} made a flower out of it.|{He} painted all day and used every color. {F} watched and smiled.", "The picture was bright and full of life. They hung it on the wall for everyone to see.|When the picture was done, {h} gave it to {f} as a gift."),
-    "learns to cook": ("{H} wanted to learn to cook.|{H} was tired of eating cold bread, so {he} wanted to learn to cook.", "The first soup was too salty, and the second one was burned. {F} showed {him} how to do it slowly.|{F} gave {him} a spoon and a big pot. They cut carrots and onions and stirred for a long time.", "The third soup was warm and good. Everyone asked for more.|In the end, {h} cooked a fine meal for all {his} friends."),
-    "misses home": ("{H} was far away and missed home.|At night {h} thought of home and felt sad.", "{He} thought of the warm kitchen and the smell of bread. {F} saw the tears and sat down beside {him}.|{F} asked {him} to tell about home. {H} talked about the garden and the old tree.", "Talking helped. And soon {h} went back home, where everyone was waiting at the door.|After some days, {h} came home again and gave everyone a long hug."),
-    "catches a big fish": ("{H} sat by the lake all day but caught nothing.|{H} wanted to catch a big fish.", "Then the line moved. {H} pulled and pulled. It was a very big fish!|{F} came to help. They pulled together until the water splashed.", "The fish looked at {him} with round eyes. {H} felt sorry and let it swim away.|It was the biggest fish in the lake. They looked at it, smiled, and set it free."),
-    "fixes a toy": ("{H} found a broken toy. One wheel was missing.|{F} was sad because a toy was broken.", "{H} took some glue, a nail, and a small piece of wood. {He} worked for a long time.|{He} looked at all the parts and thought. Then {he} made a new wheel from a button.", "At last the toy moved again, and it was as good as new.|When the toy was fixed, {f} jumped for joy."),
-    "climbs a mountain": ("{H} wanted to climb the high mountain and see the world from above.|Everyone said that the mountain was too high for {h}.", "The path was steep and full of stones. {H} was tired, but {f} gave {him} some water.|{He} climbed slowly, step by step. When {he} slipped, {he} got up again.", "At the top, {he} could see the sea, the forest, and {his} own small home.|When {h} reached the top, the sun was setting, and the whole sky was red."),
-    "finds the way home": ("{H} was far from home and did not know the way.|The fog was thick, and {h} could not see the path home.", "{He} remembered that home was near the river, so {he} listened for the water.|{F} said, \"Follow the evening star.\" So {h} walked on and looked at the sky.", "Soon {he} saw a light in the window. {He} was home at last.|At last {he} smelled fresh bread and knew that {he} had found the way home."),
-    "makes people laugh": ("Everyone in the village was sad and tired. {H} wanted to make them laugh.|{H} liked to make people laugh more than anything.", "{He} put a pot on {his} head and danced. First one person smiled, and then another.|{He} told a joke about a fish with shoes. {F} laughed so much that {f} fell over.", "Soon the whole village was laughing.|In the end everyone was laughing, and nobody was sad anymore."),
-    "learns to dance": ("{H} wanted to dance, but {his} feet went the wrong way.|There was music in the village, but {h} could not dance.", "{F} took {his} hand and counted one, two, three. They went slowly around the room.|{He} practiced every night when nobody was looking.", "At the party, {h} danced all night long.|Soon {he} could turn and jump, and everyone clapped."),
-    "is brave in a storm": ("A big storm came. The wind was strong, and the rain was loud.|Dark clouds came, and a storm began.", "The others were afraid, but {h} took a lamp and went out. {F} was still outside.|{H} was afraid too, but {he} heard {f} calling. So {he} went out into the rain.", "{H} found {f} and brought {f} safely home.|Step by step, they came back to the warm house. \"You are so brave,\" said {f}."),
-    "keeps a secret": ("{F} told {h} a secret. \"Please tell nobody,\" said {f}.|{H} knew a secret, and it was hard to keep.", "The others asked and asked, but {h} only smiled. The secret was a party for a friend.|{He} wanted to tell it to everyone, but {he} had made a promise.", "On the next day, the surprise was ready. {H} had kept the secret well.|{F} thanked {him}. \"I can trust you,\" said {f}."),
-    "gives away a gift": ("{H} got a beautiful gift and was very happy about it.|{H} had a gift that {he} loved very much.", "Then {he} met {f}, who had never had a gift. {H} thought about it for a while.|{He} saw that {f} was sad and alone on a cold day.", "\"This is for you,\" said {h} and gave the gift away. {F} smiled, and that smile was the best gift of all.|So {he} gave the gift to {f}. It felt good to see {f} so happy."),
-    "asks too many questions": ("{H} asked questions all day long. \"Why is the grass green? Why is the night dark?\"|{H} wanted to know everything and asked too many questions.", "The others became tired of the questions. \"Please stop,\" they said. Only {f} listened.|{F} said, \"Questions are good. Let us find the answers together.\"", "They looked into a big book and learned many new things.|From then on, {h} wrote down the questions and looked for the answers too."),
-    "tries again and again": ("{H} wanted to jump over the stream, but {he} fell into the water.|{H} tried to build a tower of stones, but it fell down.", "{He} tried again, and it did not work. {He} tried again and again.|\"Stop,\" said the others. But {f} said, \"Try once more.\"", "And at last it worked! {H} shouted for joy.|After the tenth time, {he} did it. Everyone cheered."),
-    "takes care of a baby bird": ("{H} found a baby bird under a tree. It was small and cold.|A baby bird had fallen from its nest, and {h} found it.", "{He} made a warm nest from leaves and gave it food. {F} helped {him} every day.|{He} kept it warm and fed it with seeds. The baby bird became stronger.", "One morning, the bird spread its wings and flew. It came back often to sing for {him}.|When the bird could fly, {h} let it go. {He} was a little sad, but also proud."),
-    "loses something important": ("{H} lost something important, a ring from {his} grandmother.|{H} looked into {his} bag, and something important was missing.", "{He} looked under the bed, behind the door, and in the garden. It was nowhere.|{F} helped {him} look. They walked the whole way back and looked at the ground.", "At last they found it in the tall grass, where it was shining in the sun.|Then {he} found it in {his} own pocket. They both laughed."),
-    "wants to see the snow": ("{H} had never seen snow and wished to see it.|{H} heard stories about white snow and wanted to see it.", "{He} waited all winter, but only rain came. {F} said, \"In the mountains there is snow.\"|Every morning {he} looked out of the window. The air was cold, but there was no snow.", "So they went to the mountains, and everything was white. {H} jumped into the snow and laughed.|Then, one morning, soft white flakes fell from the sky. \"Snow!\" shouted {h}."),
-    "learns to ride a bike": ("{H} got a bike, but {he} did not know how to ride it.|{H} wanted to learn to ride a bike.", "{He} fell into the grass three times. {F} held the bike and ran beside {him}.|{F} said, \"Look ahead and keep going.\" {H} tried again.", "Then {f} let go, and {h} was riding alone.|At last {h} rode down the street, and the wind was in {his} face."),
-    "rescues a kitten": ("{H} heard a soft meow. A kitten was sitting high up in a tree.|A small kitten was stuck on a roof and could not get down.", "{H} got a ladder and climbed up slowly. The kitten was shaking with fear.|{F} held the ladder while {h} climbed up. \"Do not be afraid,\" {he} said to the kitten.", "{He} took the kitten in {his} arms and brought it down safely.|Soon the kitten was safe. It purred and did not want to leave."),
-    "works hard all summer": ("It was summer, and the others played in the sun. But {h} worked hard.|All summer long, {h} worked in the field.", "{He} carried grain and wood every day. {F} asked, \"Why do you work so much?\"|The others laughed at {him}, but {he} went on and thought of the winter.", "When winter came, {h} had enough food for everyone.|In winter, the house was warm and full. {H} shared everything with {his} friends."),
-    "builds a bridge": ("The river was wide, and nobody could get to the other side. {H} wanted to build a bridge.|{H} wanted to visit a friend on the other side of the river, so {he} decided to build a bridge.", "{He} carried wood and stones to the water. The first bridge broke, but {he} did not give up.|{F} brought a long rope and some boards. They worked for many days.", "At last the bridge was strong, and everyone could walk over the river.|When the bridge was ready, {h} was the first to walk across it."),
-    "opens a shop": ("{H} wanted to open a small shop.|{H} found an empty room and decided to open a shop.", "{He} painted the door blue and put bread and honey on the table. But on the first day, nobody came.|{F} made a big sign for the shop. They hung it over the door.", "Then {f} told everyone about it, and soon the shop was full of people.|By the end of the week, everyone knew the little shop."),
-    "helps a neighbor in the snow": ("There was deep snow, and {f} could not leave the house.|It snowed all night, and the door of {f} was closed by snow.", "{H} took a shovel and began to dig. It was cold, but {he} did not stop.|{H} dug a path through the snow, from door to door.", "In the evening, they drank hot tea together.|\"You are a true friend,\" said {f}."),
+    "learns to swim": (
+        "{H} stood by the water and watched the others swim. {He} wanted to swim too, but the water looked deep.|Every day {h} looked at the lake. {He} could not swim and was afraid of the water.",
+        "First, {h} put only {his} feet into the water. Then {he} learned to float.|{F} showed {him} how to kick and how to breathe. They practiced every day.",
+        'After a week, {h} could swim all the way across the water.|At last {h} swam alone for the first time. "Look, I can swim!" {he} shouted.',
+    ),
+    "finds a new friend": (
+        "{H} had nobody to play with. {He} sat alone and felt a little sad.|{H} wanted a friend more than anything else.",
+        "Soon {he} saw {f}, who was sitting alone too. They began to talk and found that they liked the same games.|{H} said hello to {f}. They shared some bread and told each other stories.",
+        'From then on they met every day.|"Will you be my friend?" asked {h}. "Yes!" said {f}.',
+    ),
+    "gets lost": (
+        "{H} walked and walked and did not look at the path. Soon {he} did not know where {he} was.|{H} followed a pretty butterfly and lost the way.",
+        "{He} looked left and right, but everything looked the same. {He} felt small and began to cry.|{He} called for help, but there was no answer. Then {he} sat down and tried to stay calm.",
+        "{F} knew the way and walked home with {him}.|Together with {f}, {he} followed the river until {he} saw home again.",
+    ),
+    "helps a neighbor": (
+        "{H} saw that {f} had a heavy basket and could not carry it home.|{His} neighbor, {f}, had a broken fence and was too tired to fix it.",
+        "{H} did not wait. {He} ran over and began to help.|{H} worked all afternoon, and they talked and laughed together.",
+        'When the work was done, {f} gave {him} a warm piece of cake.|"Thank you," said {f}. "You are the best neighbor in the world."',
+    ),
+    "is afraid of the dark": (
+        "When the sun went down, {h} became afraid. The dark was full of strange shadows.|Every night, {h} hid under the blanket because {he} was afraid of the dark.",
+        "{F} sat down beside {him} and pointed at the sky. The stars were shining like tiny lamps.|{F} gave {him} a small lamp. They looked into every corner, and there was nothing to fear.",
+        "Now {h} knew that the dark was only the night taking a rest.|After that, {h} liked the night because only then could {he} see the stars.",
+    ),
+    "learns to share": (
+        "{H} had a big bag of apples, but {he} did not want to give one away.|{H} kept all the toys and did not let anyone play with them.",
+        "Then {he} saw that {f} had nothing at all. {He} felt bad and thought about it for a long time.|But playing alone was no fun. {F} looked at {him} with sad eyes.",
+        'So {h} gave half of everything to {f}. It felt better than keeping it all.|{H} said, "Here, this is for you." Then they had fun together.',
+    ),
+    "wants to fly": (
+        '{H} watched the birds and wished to fly like them.|Every day {h} looked up at the clouds. "I want to fly," {he} said.',
+        "{He} jumped from a small rock and flapped {his} arms, but {he} fell into the soft grass.|{He} made wings from leaves and paper, but the wind broke them.",
+        "Then {f} built a big kite and took {him} up into the air. For a short time, {h} could really fly.|At last {f} took {him} high up on a hill. The wind blew, and it felt just like flying.",
+    ),
+    "plants a tree": (
+        "{H} found a small seed and wanted to plant a tree.|There was not one tree near the house, so {h} decided to plant a tree.",
+        "{He} dug a hole, put the seed into the soil, and gave it water every day. For a long time, nothing happened.|{F} brought a shovel, and together they dug a hole. They watered the little tree every day.",
+        "Then one morning there was a tiny green leaf. Years later, the tree was tall and gave shade to everyone.|The tree grew and grew. In autumn it was full of sweet red apples.",
+    ),
+    "builds a house": (
+        "{H} wanted a home of {his} own, so {he} decided to build a house.|The old house was too small, and {h} wanted to build a new one.",
+        "{He} carried wood and stones all day long. The first wall fell down, but {he} built it again.|{F} brought nails and a hammer. They worked from morning until night.",
+        "When the house was ready, it had a red roof and two round windows.|At last the house was done, and {h} invited everyone to a party.",
+    ),
+    "bakes a cake": (
+        "{H} wanted to bake a cake for a friend.|It was a special day, and {h} decided to bake a cake.",
+        "{He} mixed flour, eggs, and sugar in a big bowl. But {he} forgot the butter, and the first cake was flat.|{F} helped {him} mix the flour and the eggs. Soon the whole kitchen smelled sweet.",
+        "The second cake was soft and golden. Everyone ate a big piece.|They put the cake on the table and shared it. It was the best cake they had ever tasted.",
+    ),
+    "tells the truth": (
+        "{H} broke a pretty vase while {he} was playing. Nobody saw it.|By accident, {h} broke a window. {He} was afraid and wanted to hide.",
+        "{F} asked who did it. {H} felt hot and cold, because it was hard to speak.|{He} thought about telling a lie. But a lie felt heavy, like a stone in the pocket.",
+        '"I did it, and I am sorry," said {h}. {F} was not angry. "Thank you for telling the truth," {f} said.|So {h} told the truth, and they fixed it together.',
+    ),
+    "saves a friend": (
+        "{H} heard a cry for help. It was {f}, who had fallen into the river.|{F} was stuck in a deep hole and could not get out.",
+        "{H} did not wait for a moment. {He} found a long branch and held it out.|{H} ran to get a rope. {He} tied it to a tree and threw the other end down.",
+        '{F} held on tight, and {h} pulled with all {his} strength. Soon {f} was safe.|With one last pull, {f} was free. "You saved me!" said {f}.',
+    ),
+    "goes on a journey": (
+        "{H} wanted to see the world. {He} packed a small bag and left home.|{H} had never been far from home, so one day {he} went on a journey.",
+        "{He} crossed a river, climbed a hill, and slept under the stars. On the way {he} met {f}, and they traveled together.|{He} walked through dark woods and over green fields. {F} showed {him} the way to the sea.",
+        "When {h} came home, {he} had many stories to tell.|After many days, {h} came back. Home had never looked so beautiful.",
+    ),
+    "wins a race": (
+        "There was going to be a big race, and {h} wanted to win it.|Everyone said that {h} was too slow for the race.",
+        "{He} practiced every morning, even in the rain. On the day of the race, {his} heart was beating fast.|The race began, and the others ran ahead. But {h} did not stop. {He} took one step after another.",
+        "At the end, {h} ran past everyone and won the race.|The others became tired, and {h} crossed the line first. Everyone cheered.",
+    ),
+    "loses a tooth": (
+        "{H} had a loose tooth. It moved a little every day.|While eating an apple, {h} felt something strange. {His} tooth was loose.",
+        "{He} was afraid that it would hurt. {F} told {him} that a new tooth would grow soon.|{He} pushed it with {his} tongue and waited. Then the tooth fell out, and it did not hurt at all.",
+        "{H} put the tooth under the pillow. In the morning there was a shiny coin.|{H} smiled and showed everyone the gap. {He} felt very grown up.",
+    ),
+    "learns to read": (
+        "{H} saw many books, but {he} could not read them.|{H} wanted to know what the letters on the signs meant.",
+        "{F} sat down with {him} every evening. First they learned the letters, and then short words.|{He} began with small words like sun and cat. Some days it was hard, but {he} kept trying.",
+        "At last {h} read a whole story alone. It felt like magic.|One evening {h} read a book to all {his} friends, and they listened quietly.",
+    ),
+    "makes a mistake and says sorry": (
+        "{H} was in a hurry and stepped on the flowers of {f}.|{H} was angry and said something mean to {f}.",
+        "{F} was very sad. {H} saw the tears and felt bad about the mistake.|That night, {h} could not sleep. {He} knew that {he} had made a mistake.",
+        '"I am sorry," said {h}. {F} smiled and gave {him} a hug.|So {h} went to {f}, said sorry, and brought some new flowers. Then everything was good again.',
+    ),
+    "cannot sleep": (
+        "It was late, but {h} could not sleep. {He} turned from one side to the other.|The moon was high in the sky, and {h} was still awake.",
+        "{He} counted sheep and drank warm milk, but nothing helped. Then {f} came and sang a quiet song.|{He} heard {f} outside. They sat by the window and listened to the soft wind.",
+        "Slowly, {his} eyes closed, and {h} slept until the morning.|The song was so soft that {h} fell asleep before it was over.",
+    ),
+    "has a birthday": (
+        "It was the birthday of {h}. But nobody said anything in the morning.|{H} woke up early, because today was {his} birthday.",
+        "{He} thought that all {his} friends had forgotten it. Sadly, {he} went for a walk.|{He} made a cake and put candles on it. Then {he} waited for {his} friends.",
+        'But when {he} came home, everyone jumped up and shouted, "Happy birthday!"|Then the door opened, and {f} came in with a big present. They sang and danced all day.',
+    ),
+    "visits the moon": (
+        "Every night, {h} looked at the moon. {He} wanted to visit it.|{H} dreamed of walking on the moon.",
+        "So {he} built a small rocket from boxes and tin. It rose up, higher than the clouds.|With {f}, {he} flew up past the clouds and the stars. The Earth looked like a blue ball.",
+        "On the moon, {h} jumped very high and left footprints in the dust. Then {he} flew home in time for dinner.|The moon was quiet and white. {H} took a small stone home to remember it.",
+    ),
+    "learns to sing": (
+        "{H} wanted to sing, but {his} voice was rough and loud.|When {h} tried to sing, the others covered their ears.",
+        "{F} taught {him} to sing slowly and to listen. They practiced by the river every day.|{He} practiced alone in the forest, where only the trees could hear {him}.",
+        "After some time, {his} song was sweet and clear. Everyone stopped to listen.|At the spring party, {h} sang for everyone. They clapped for a long time.",
+    ),
+    "cleans the river": (
+        "The river was full of old bottles and bags. The fish were sad and sick.|{H} saw that the river was dirty, and nobody did anything.",
+        "So {h} took a big bag and began to clean. It was hard work, but {f} came to help.|{He} pulled out one bottle after another. Soon others saw {him} and helped too.",
+        "In the evening the water was clear, and the fish danced for joy.|When the river was clean again, everyone went for a swim.",
+    ),
+    "shares the last piece of bread": (
+        "Winter was hard, and {h} had only one last piece of bread.|{H} was hungry, but there was only one small piece of bread left.",
+        "Then {f} knocked on the door. {F} was cold and had not eaten for two days.|{He} wanted to eat it, but then {he} saw that {f} was hungry too.",
+        "{H} broke the bread in two and shared it. It was a small meal, but they were both happy.|So they shared the last piece of bread by the fire. The next day, {f} came back with a full basket.",
+    ),
+    "meets a stranger": (
+        "A stranger came down the road. {H} had never seen {f} before.|{H} met a stranger who looked tired and wet.",
+        'The stranger was {f}. {H} was careful at first, but the stranger had a friendly smile.|"I am new here," said the stranger. It was {f}, who had come from far away.',
+        "{H} gave the stranger some soup, and the stranger told wonderful stories.|By the evening, the stranger was a stranger no more, but a friend.",
+    ),
+    "is kind to an enemy": (
+        "{H} and {f} had been enemies for years. They never said a nice word.|{F} had always been mean to {h}.",
+        "One day, {f} was hurt and could not walk. {H} could have walked away, but {he} did not.|Then {f} fell into the mud, and everyone laughed. Only {h} did not laugh.",
+        '{H} helped {f} to get home. From that day on, they were no longer enemies.|{H} gave {f} a hand. "Why are you so kind?" asked {f}. "Because it is better," said {h}.',
+    ),
+    "looks for the sun": (
+        "It had rained for many days, and {h} missed the sun.|The sky was gray, so {h} went out to look for the sun.",
+        '{He} looked behind the hill and under the bridge, but the sun was not there. {F} said, "The sun is only hiding behind the clouds."|{He} climbed to the top of the highest hill. There {he} met {f}, and they waited together.',
+        'Then the wind blew the clouds away, and the sun came out, warm and bright.|At last a golden light came through the clouds. "There you are!" said {h}.',
+    ),
+    "wants to be tall": (
+        "{H} was small and wanted to be tall like the others.|{H} could not reach the apples on the tree and wished to be tall.",
+        "{He} stretched every day and ate a lot, but {he} did not grow. Then {f} got stuck behind a small hole.|{He} stood on boxes and stones. It did not help much, and {he} fell down.",
+        'Only {h} was small enough to go in and help. Now {he} was glad to be small.|{F} said, "You are just the right size." And {h} began to believe it.',
+    ),
+    "learns to wait": (
+        "{H} wanted everything at once and did not like to wait.|{H} planted some strawberries and wanted to eat them the same day.",
+        '{F} said, "Good things need time." So {h} sat down and watched the clouds.|Every day {he} asked, "Is it ready now?" And {f} said, "Not yet."',
+        "After many days, the berries were red and sweet. Waiting had been worth it.|When the time came, it was even better than {he} had hoped.",
+    ),
+    "hears a strange sound": (
+        "{H} heard a strange sound. It came from behind the house.|In the night, {h} heard a strange sound. It went tap, tap, tap.",
+        "{His} heart was beating fast, but {he} wanted to know what it was. {He} took a lamp and walked slowly to the sound.|{He} hid under the table. Then {he} took a deep breath and opened the door.",
+        'It was only {f}, who was looking for some food. They both laughed.|There sat {f}, playing on an old pot. "You made that sound!" said {h}, and they laughed.',
+    ),
+    "goes to school for the first time": (
+        "It was the first day of school, and {h} was nervous.|Today {h} went to school for the first time.",
+        "There were many new faces, and {he} did not know where to sit. Then {f} waved and moved over.|The teacher was friendly and told a funny story. In the break, {f} asked {him} to play.",
+        'When school was over, {h} did not want to go home. "School is fun," {he} said.|That evening, {h} told everyone about the new friends at school.',
+    ),
+    "paints a picture": (
+        "{H} got a box of colors and wanted to paint a picture.|{H} wanted to paint the most beautiful picture.",
+        "First {he} painted a blue sky. Then a drop of red fell on the paper. {H} was upset, but {he} made a flower out of it.|{He} painted all day and used every color. {F} watched and smiled.",
+        "The picture was bright and full of life. They hung it on the wall for everyone to see.|When the picture was done, {h} gave it to {f} as a gift.",
+    ),
+    "learns to cook": (
+        "{H} wanted to learn to cook.|{H} was tired of eating cold bread, so {he} wanted to learn to cook.",
+        "The first soup was too salty, and the second one was burned. {F} showed {him} how to do it slowly.|{F} gave {him} a spoon and a big pot. They cut carrots and onions and stirred for a long time.",
+        "The third soup was warm and good. Everyone asked for more.|In the end, {h} cooked a fine meal for all {his} friends.",
+    ),
+    "misses home": (
+        "{H} was far away and missed home.|At night {h} thought of home and felt sad.",
+        "{He} thought of the warm kitchen and the smell of bread. {F} saw the tears and sat down beside {him}.|{F} asked {him} to tell about home. {H} talked about the garden and the old tree.",
+        "Talking helped. And soon {h} went back home, where everyone was waiting at the door.|After some days, {h} came home again and gave everyone a long hug.",
+    ),
+    "catches a big fish": (
+        "{H} sat by the lake all day but caught nothing.|{H} wanted to catch a big fish.",
+        "Then the line moved. {H} pulled and pulled. It was a very big fish!|{F} came to help. They pulled together until the water splashed.",
+        "The fish looked at {him} with round eyes. {H} felt sorry and let it swim away.|It was the biggest fish in the lake. They looked at it, smiled, and set it free.",
+    ),
+    "fixes a toy": (
+        "{H} found a broken toy. One wheel was missing.|{F} was sad because a toy was broken.",
+        "{H} took some glue, a nail, and a small piece of wood. {He} worked for a long time.|{He} looked at all the parts and thought. Then {he} made a new wheel from a button.",
+        "At last the toy moved again, and it was as good as new.|When the toy was fixed, {f} jumped for joy.",
+    ),
+    "climbs a mountain": (
+        "{H} wanted to climb the high mountain and see the world from above.|Everyone said that the mountain was too high for {h}.",
+        "The path was steep and full of stones. {H} was tired, but {f} gave {him} some water.|{He} climbed slowly, step by step. When {he} slipped, {he} got up again.",
+        "At the top, {he} could see the sea, the forest, and {his} own small home.|When {h} reached the top, the sun was setting, and the whole sky was red.",
+    ),
+    "finds the way home": (
+        "{H} was far from home and did not know the way.|The fog was thick, and {h} could not see the path home.",
+        '{He} remembered that home was near the river, so {he} listened for the water.|{F} said, "Follow the evening star." So {h} walked on and looked at the sky.',
+        "Soon {he} saw a light in the window. {He} was home at last.|At last {he} smelled fresh bread and knew that {he} had found the way home.",
+    ),
+    "makes people laugh": (
+        "Everyone in the village was sad and tired. {H} wanted to make them laugh.|{H} liked to make people laugh more than anything.",
+        "{He} put a pot on {his} head and danced. First one person smiled, and then another.|{He} told a joke about a fish with shoes. {F} laughed so much that {f} fell over.",
+        "Soon the whole village was laughing.|In the end everyone was laughing, and nobody was sad anymore.",
+    ),
+    "learns to dance": (
+        "{H} wanted to dance, but {his} feet went the wrong way.|There was music in the village, but {h} could not dance.",
+        "{F} took {his} hand and counted one, two, three. They went slowly around the room.|{He} practiced every night when nobody was looking.",
+        "At the party, {h} danced all night long.|Soon {he} could turn and jump, and everyone clapped.",
+    ),
+    "is brave in a storm": (
+        "A big storm came. The wind was strong, and the rain was loud.|Dark clouds came, and a storm began.",
+        "The others were afraid, but {h} took a lamp and went out. {F} was still outside.|{H} was afraid too, but {he} heard {f} calling. So {he} went out into the rain.",
+        '{H} found {f} and brought {f} safely home.|Step by step, they came back to the warm house. "You are so brave," said {f}.',
+    ),
+    "keeps a secret": (
+        '{F} told {h} a secret. "Please tell nobody," said {f}.|{H} knew a secret, and it was hard to keep.',
+        "The others asked and asked, but {h} only smiled. The secret was a party for a friend.|{He} wanted to tell it to everyone, but {he} had made a promise.",
+        'On the next day, the surprise was ready. {H} had kept the secret well.|{F} thanked {him}. "I can trust you," said {f}.',
+    ),
+    "gives away a gift": (
+        "{H} got a beautiful gift and was very happy about it.|{H} had a gift that {he} loved very much.",
+        "Then {he} met {f}, who had never had a gift. {H} thought about it for a while.|{He} saw that {f} was sad and alone on a cold day.",
+        '"This is for you," said {h} and gave the gift away. {F} smiled, and that smile was the best gift of all.|So {he} gave the gift to {f}. It felt good to see {f} so happy.',
+    ),
+    "asks too many questions": (
+        '{H} asked questions all day long. "Why is the grass green? Why is the night dark?"|{H} wanted to know everything and asked too many questions.',
+        'The others became tired of the questions. "Please stop," they said. Only {f} listened.|{F} said, "Questions are good. Let us find the answers together."',
+        "They looked into a big book and learned many new things.|From then on, {h} wrote down the questions and looked for the answers too.",
+    ),
+    "tries again and again": (
+        "{H} wanted to jump over the stream, but {he} fell into the water.|{H} tried to build a tower of stones, but it fell down.",
+        '{He} tried again, and it did not work. {He} tried again and again.|"Stop," said the others. But {f} said, "Try once more."',
+        "And at last it worked! {H} shouted for joy.|After the tenth time, {he} did it. Everyone cheered.",
+    ),
+    "takes care of a baby bird": (
+        "{H} found a baby bird under a tree. It was small and cold.|A baby bird had fallen from its nest, and {h} found it.",
+        "{He} made a warm nest from leaves and gave it food. {F} helped {him} every day.|{He} kept it warm and fed it with seeds. The baby bird became stronger.",
+        "One morning, the bird spread its wings and flew. It came back often to sing for {him}.|When the bird could fly, {h} let it go. {He} was a little sad, but also proud.",
+    ),
+    "loses something important": (
+        "{H} lost something important, a ring from {his} grandmother.|{H} looked into {his} bag, and something important was missing.",
+        "{He} looked under the bed, behind the door, and in the garden. It was nowhere.|{F} helped {him} look. They walked the whole way back and looked at the ground.",
+        "At last they found it in the tall grass, where it was shining in the sun.|Then {he} found it in {his} own pocket. They both laughed.",
+    ),
+    "wants to see the snow": (
+        "{H} had never seen snow and wished to see it.|{H} heard stories about white snow and wanted to see it.",
+        '{He} waited all winter, but only rain came. {F} said, "In the mountains there is snow."|Every morning {he} looked out of the window. The air was cold, but there was no snow.',
+        'So they went to the mountains, and everything was white. {H} jumped into the snow and laughed.|Then, one morning, soft white flakes fell from the sky. "Snow!" shouted {h}.',
+    ),
+    "learns to ride a bike": (
+        "{H} got a bike, but {he} did not know how to ride it.|{H} wanted to learn to ride a bike.",
+        '{He} fell into the grass three times. {F} held the bike and ran beside {him}.|{F} said, "Look ahead and keep going." {H} tried again.',
+        "Then {f} let go, and {h} was riding alone.|At last {h} rode down the street, and the wind was in {his} face.",
+    ),
+    "rescues a kitten": (
+        "{H} heard a soft meow. A kitten was sitting high up in a tree.|A small kitten was stuck on a roof and could not get down.",
+        '{H} got a ladder and climbed up slowly. The kitten was shaking with fear.|{F} held the ladder while {h} climbed up. "Do not be afraid," {he} said to the kitten.',
+        "{He} took the kitten in {his} arms and brought it down safely.|Soon the kitten was safe. It purred and did not want to leave.",
+    ),
+    "works hard all summer": (
+        "It was summer, and the others played in the sun. But {h} worked hard.|All summer long, {h} worked in the field.",
+        '{He} carried grain and wood every day. {F} asked, "Why do you work so much?"|The others laughed at {him}, but {he} went on and thought of the winter.',
+        "When winter came, {h} had enough food for everyone.|In winter, the house was warm and full. {H} shared everything with {his} friends.",
+    ),
+    "builds a bridge": (
+        "The river was wide, and nobody could get to the other side. {H} wanted to build a bridge.|{H} wanted to visit a friend on the other side of the river, so {he} decided to build a bridge.",
+        "{He} carried wood and stones to the water. The first bridge broke, but {he} did not give up.|{F} brought a long rope and some boards. They worked for many days.",
+        "At last the bridge was strong, and everyone could walk over the river.|When the bridge was ready, {h} was the first to walk across it.",
+    ),
+    "opens a shop": (
+        "{H} wanted to open a small shop.|{H} found an empty room and decided to open a shop.",
+        "{He} painted the door blue and put bread and honey on the table. But on the first day, nobody came.|{F} made a big sign for the shop. They hung it over the door.",
+        "Then {f} told everyone about it, and soon the shop was full of people.|By the end of the week, everyone knew the little shop.",
+    ),
+    "helps a neighbor in the snow": (
+        "There was deep snow, and {f} could not leave the house.|It snowed all night, and the door of {f} was closed by snow.",
+        "{H} took a shovel and began to dig. It was cold, but {he} did not stop.|{H} dug a path through the snow, from door to door.",
+        'In the evening, they drank hot tea together.|"You are a true friend," said {f}.',
+    ),
 }
 THINGS = {
-    "red ball": "It was round and bounced very high", "old map": "It showed a river, a hill, and a small red cross", "lost key": "It was small and made of iron", "magic stone": "It was warm and shone in the dark", "golden coin": "It was bright and shone like the sun", "broken clock": "Its hands did not move anymore",
-    "small boat": "It was made of wood and had a white sail", "blue kite": "It had a long tail that danced in the wind", "warm scarf": "It was soft and made of wool", "silver bell": "It made a clear and sweet sound", "big pumpkin": "It was orange and almost too heavy to lift", "strange egg": "It was green with little white dots",
-    "wooden box": "It was closed and had a small lock", "letter": "It was old, and the paper was yellow", "music box": "It played a soft little song", "yellow hat": "It was as yellow as a lemon", "shiny shell": "It shone in pink and white", "torn book": "Some of its pages were missing", "paper plane": "It was light and flew far through the air",
-    "glass marble": "There was a blue swirl inside it", "tiny seed": "It was as small as a grain of sand", "red umbrella": "It was big and bright", "sweet cake": "It smelled of sugar and cream", "jar of honey": "It was golden and sweet", "pair of shoes": "They were brown and almost new", "lantern": "It gave a warm yellow light", "drum": "It made a loud and happy sound",
-    "feather": "It was long and blue", "picture": "It showed a house by the sea", "ring": "It had a small green stone", "bicycle": "It was red and had a little bell", "secret door": "It was hidden behind green leaves", "snow globe": "Tiny flakes of snow danced inside it", "basket of apples": "The apples were red and sweet", "loaf of bread": "It was still warm",
-    "birthday present": "It had a big red ribbon", "wool blanket": "It was thick and soft", "toy train": "It had three wagons and a bell", "telescope": "With it one could see the stars", "flute": "It was made of light wood", "rope": "It was long and strong", "ladder": "It was tall and made of wood", "mirror": "It was round and clear", "pot of soup": "It was hot and smelled very good",
-    "bag of nuts": "It was full to the top", "rainbow": "It had all the colors", "treasure chest": "It was heavy and full of coins", "little house": "It had a red roof and a small door", "bridge": "It was old and made of stone", "garden": "It was full of flowers",
-    "lost kite": "It hung in a tree and moved in the wind", "old lamp": "It was covered with dust", "white feather": "It was as light as air", "wooden horse": "It was painted in bright colors", "green bottle": "There was a piece of paper inside", "small drum": "It made a happy sound", "blue cup": "It had a white star on it", "big balloon": "It wanted to fly up into the sky",
+    "red ball": "It was round and bounced very high",
+    "old map": "It showed a river, a hill, and a small red cross",
+    "lost key": "It was small and made of iron",
+    "magic stone": "It was warm and shone in the dark",
+    "golden coin": "It was bright and shone like the sun",
+    "broken clock": "Its hands did not move anymore",
+    "small boat": "It was made of wood and had a white sail",
+    "blue kite": "It had a long tail that danced in the wind",
+    "warm scarf": "It was soft and made of wool",
+    "silver bell": "It made a clear and sweet sound",
+    "big pumpkin": "It was orange and almost too heavy to lift",
+    "strange egg": "It was green with little white dots",
+    "wooden box": "It was closed and had a small lock",
+    "letter": "It was old, and the paper was yellow",
+    "music box": "It played a soft little song",
+    "yellow hat": "It was as yellow as a lemon",
+    "shiny shell": "It shone in pink and white",
+    "torn book": "Some of its pages were missing",
+    "paper plane": "It was light and flew far through the air",
+    "glass marble": "There was a blue swirl inside it",
+    "tiny seed": "It was as small as a grain of sand",
+    "red umbrella": "It was big and bright",
+    "sweet cake": "It smelled of sugar and cream",
+    "jar of honey": "It was golden and sweet",
+    "pair of shoes": "They were brown and almost new",
+    "lantern": "It gave a warm yellow light",
+    "drum": "It made a loud and happy sound",
+    "feather": "It was long and blue",
+    "picture": "It showed a house by the sea",
+    "ring": "It had a small green stone",
+    "bicycle": "It was red and had a little bell",
+    "secret door": "It was hidden behind green leaves",
+    "snow globe": "Tiny flakes of snow danced inside it",
+    "basket of apples": "The apples were red and sweet",
+    "loaf of bread": "It was still warm",
+    "birthday present": "It had a big red ribbon",
+    "wool blanket": "It was thick and soft",
+    "toy train": "It had three wagons and a bell",
+    "telescope": "With it one could see the stars",
+    "flute": "It was made of light wood",
+    "rope": "It was long and strong",
+    "ladder": "It was tall and made of wood",
+    "mirror": "It was round and clear",
+    "pot of soup": "It was hot and smelled very good",
+    "bag of nuts": "It was full to the top",
+    "rainbow": "It had all the colors",
+    "treasure chest": "It was heavy and full of coins",
+    "little house": "It had a red roof and a small door",
+    "bridge": "It was old and made of stone",
+    "garden": "It was full of flowers",
+    "lost kite": "It hung in a tree and moved in the wind",
+    "old lamp": "It was covered with dust",
+    "white feather": "It was as light as air",
+    "wooden horse": "It was painted in bright colors",
+    "green bottle": "There was a piece of paper inside",
+    "small drum": "It made a happy sound",
+    "blue cup": "It had a white star on it",
+    "big balloon": "It wanted to fly up into the sky",
 }
 FOUND = [
-    ("{H} wanted to keep {o}. But then {he} saw {f}, who was looking everywhere and was very sad.", "\"Are you looking for this?\" asked {h} and held up {o}.", "{F} jumped for joy. \"Thank you! I thought I would never see it again.\""),
-    ("{H} did not know what to do with {o}. So {he} asked {f}.", "{F} looked at {o} for a long time. \"This is very special,\" said {f}. \"We should take good care of it.\"", "So they kept {o} in a safe place and looked at it every day."),
-    ("{H} carried {o} home and showed it to everyone. They all wanted to have it and began to fight.", "{H} did not like the fight. \"Stop!\" {he} said. \"We can share it.\"", "So everyone had {o} for one day, and there was no more fighting."),
-    ("At night, {h} put {o} next to the bed. In the dark, {he} heard a soft voice.", "\"Please take me back to where I belong,\" said the voice. It was {o}! {H} was surprised, but {he} said yes.", "The next day, {h} brought {o} back, and it thanked {him} with a song."),
-    ("{H} took {o} and ran to show it to {f}.", "On the way, {h} fell, and {o} rolled down the hill. {He} ran after it as fast as {he} could.", "{F} caught {o} just in time. They laughed and were glad that nothing was broken."),
-    ("{H} had an idea. {He} wanted to give {o} to {f}, who was ill and had to stay in bed.", "{H} put {o} into a bag and walked to the house. {F} was sleeping, so {he} waited.", "When {f} woke up and saw {o}, the sadness was gone."),
+    (
+        "{H} wanted to keep {o}. But then {he} saw {f}, who was looking everywhere and was very sad.",
+        '"Are you looking for this?" asked {h} and held up {o}.',
+        '{F} jumped for joy. "Thank you! I thought I would never see it again."',
+    ),
+    (
+        "{H} did not know what to do with {o}. So {he} asked {f}.",
+        '{F} looked at {o} for a long time. "This is very special," said {f}. "We should take good care of it."',
+        "So they kept {o} in a safe place and looked at it every day.",
+    ),
+    (
+        "{H} carried {o} home and showed it to everyone. They all wanted to have it and began to fight.",
+        '{H} did not like the fight. "Stop!" {he} said. "We can share it."',
+        "So everyone had {o} for one day, and there was no more fighting.",
+    ),
+    (
+        "At night, {h} put {o} next to the bed. In the dark, {he} heard a soft voice.",
+        '"Please take me back to where I belong," said the voice. It was {o}! {H} was surprised, but {he} said yes.',
+        "The next day, {h} brought {o} back, and it thanked {him} with a song.",
+    ),
+    (
+        "{H} took {o} and ran to show it to {f}.",
+        "On the way, {h} fell, and {o} rolled down the hill. {He} ran after it as fast as {he} could.",
+        "{F} caught {o} just in time. They laughed and were glad that nothing was broken.",
+    ),
+    (
+        "{H} had an idea. {He} wanted to give {o} to {f}, who was ill and had to stay in bed.",
+        "{H} put {o} into a bag and walked to the house. {F} was sleeping, so {he} waited.",
+        "When {f} woke up and saw {o}, the sadness was gone.",
+    ),
 ]
-LOST = ("One day {o} was gone. {H} looked under the bed, behind the door, and in the garden.|{H} had {o} in {his} bag, but in the evening it was not there anymore.", "{He} was very sad and sat down on a stone. Then {f} came and helped {him} look.|{F} said, \"Let us walk back the same way.\" So they walked slowly and looked at the ground.",
-        "At last they found {o} in the tall grass. {H} was so happy that {he} danced.|Then they saw {o} under a bush. \"There it is!\" shouted {h}.")
-MADE = ("{H} wanted to have {o}, but {he} had no money.|{H} had a wish. {He} wanted {o} of {his} own.", "So {he} began to work. {He} took wood, paper, and string and tried for many hours.|{F} gave {him} some tools, and they worked together for three days.", "When {o} was ready, everyone came to see it. {H} was very proud.|At last {he} had {o}. It was not perfect, but it was {his} own work.")
+LOST = (
+    "One day {o} was gone. {H} looked under the bed, behind the door, and in the garden.|{H} had {o} in {his} bag, but in the evening it was not there anymore.",
+    '{He} was very sad and sat down on a stone. Then {f} came and helped {him} look.|{F} said, "Let us walk back the same way." So they walked slowly and looked at the ground.',
+    'At last they found {o} in the tall grass. {H} was so happy that {he} danced.|Then they saw {o} under a bush. "There it is!" shouted {h}.',
+)
+MADE = (
+    "{H} wanted to have {o}, but {he} had no money.|{H} had a wish. {He} wanted {o} of {his} own.",
+    "So {he} began to work. {He} took wood, paper, and string and tried for many hours.|{F} gave {him} some tools, and they worked together for three days.",
+    "When {o} was ready, everyone came to see it. {H} was very proud.|At last {he} had {o}. It was not perfect, but it was {his} own work.",
+)
 PAIR = [
-    ("{H} and {g} lived next to each other, but they had never talked. Each thought that the other was strange.", "Then a big storm came, and the roof of {g} flew away. \"Come into my house,\" said {h}. They drank tea and talked all night.", "In the morning they fixed the roof together, and they were friends."),
-    ("{H} met {g} on the road. \"Where are you going?\" asked {h}. \"I want to see the big lake,\" said {g}.", "So they walked together. When {h} was tired, {g} told a funny story. When {g} was hungry, {h} shared some bread.", "At the lake they put their feet into the water and watched the sun go down."),
-    ("{H} was fast, and {g} was strong. They argued about who was better.", "Then a tree fell across the path. {H} ran for help, and {g} pushed the tree away. Alone, nobody could have done it.", "\"We are best together,\" they said and laughed."),
-    ("{H} found {g} sitting alone under a tree. \"Why are you sad?\" asked {h}. \"Nobody plays with me,\" said {g}.", "So {h} sat down and they played a game with stones. {G} was very good at it and began to smile.", "From that day on, they played together every afternoon."),
-    ("{H} and {g} wanted to bake bread, but they had only a little flour. They asked everyone in the village.", "One gave them flour, another gave them milk, and a third gave them salt. They mixed it all and baked it in a big oven.", "In the evening the whole village ate together, and there was enough for everyone."),
+    (
+        "{H} and {g} lived next to each other, but they had never talked. Each thought that the other was strange.",
+        'Then a big storm came, and the roof of {g} flew away. "Come into my house," said {h}. They drank tea and talked all night.',
+        "In the morning they fixed the roof together, and they were friends.",
+    ),
+    (
+        '{H} met {g} on the road. "Where are you going?" asked {h}. "I want to see the big lake," said {g}.',
+        "So they walked together. When {h} was tired, {g} told a funny story. When {g} was hungry, {h} shared some bread.",
+        "At the lake they put their feet into the water and watched the sun go down.",
+    ),
+    (
+        "{H} was fast, and {g} was strong. They argued about who was better.",
+        "Then a tree fell across the path. {H} ran for help, and {g} pushed the tree away. Alone, nobody could have done it.",
+        '"We are best together," they said and laughed.',
+    ),
+    (
+        '{H} found {g} sitting alone under a tree. "Why are you sad?" asked {h}. "Nobody plays with me," said {g}.',
+        "So {h} sat down and they played a game with stones. {G} was very good at it and began to smile.",
+        "From that day on, they played together every afternoon.",
+    ),
+    (
+        "{H} and {g} wanted to bake bread, but they had only a little flour. They asked everyone in the village.",
+        "One gave them flour, another gave them milk, and a third gave them salt. They mixed it all and baked it in a big oven.",
+        "In the evening the whole village ate together, and there was enough for everyone.",
+    ),
 ]
 SCENES = {
-    "in the forest": "The trees were tall, and the birds were singing.", "by the sea": "The waves were rolling, and the air smelled of salt.", "on a farm": "There were cows, hens, and a big red barn.", "in the city": "The streets were full of cars and people.", "at school": "The room was full of books and children.", "in the mountains": "The peaks were white with snow.",
-    "near the river": "The water was clear and fast.", "in the garden": "Flowers were growing in every color.", "on an island": "There was blue water all around.", "in a small village": "Everyone knew everyone there.", "at the market": "There were apples, cheese, and flowers on the tables.", "in the desert": "There was only sand and the hot sun.",
-    "in the snow": "Everything was white and quiet.", "at the beach": "The sand was warm and soft.", "in an old castle": "The rooms were dark and full of dust.", "in the park": "Children were playing on the green grass.", "on a ship": "The ship moved up and down on the waves.", "at the zoo": "There were lions, monkeys, and tall giraffes.", "in the library": "There were books from the floor to the roof, and it was very quiet.",
-    "in the kitchen": "It smelled of warm bread and soup.", "under a bridge": "It was cool and dark there, and the water made a soft sound.", "in a cave": "It was dark, and every step made an echo.", "at the lake": "The water was as smooth as a mirror.", "on a hill": "From there one could see the whole valley.", "in the jungle": "There were green leaves and strange sounds everywhere.", "at night": "The moon was bright, and the stars were shining.",
-    "in the rain": "Big drops were falling, and the ground was wet.", "on a train": "The fields and houses flew past the window.", "in space": "There were stars everywhere, and it was very quiet.", "under the sea": "Colorful fish were swimming between the plants.",
+    "in the forest": "The trees were tall, and the birds were singing.",
+    "by the sea": "The waves were rolling, and the air smelled of salt.",
+    "on a farm": "There were cows, hens, and a big red barn.",
+    "in the city": "The streets were full of cars and people.",
+    "at school": "The room was full of books and children.",
+    "in the mountains": "The peaks were white with snow.",
+    "near the river": "The water was clear and fast.",
+    "in the garden": "Flowers were growing in every color.",
+    "on an island": "There was blue water all around.",
+    "in a small village": "Everyone knew everyone there.",
+    "at the market": "There were apples, cheese, and flowers on the tables.",
+    "in the desert": "There was only sand and the hot sun.",
+    "in the snow": "Everything was white and quiet.",
+    "at the beach": "The sand was warm and soft.",
+    "in an old castle": "The rooms were dark and full of dust.",
+    "in the park": "Children were playing on the green grass.",
+    "on a ship": "The ship moved up and down on the waves.",
+    "at the zoo": "There were lions, monkeys, and tall giraffes.",
+    "in the library": "There were books from the floor to the roof, and it was very quiet.",
+    "in the kitchen": "It smelled of warm bread and soup.",
+    "under a bridge": "It was cool and dark there, and the water made a soft sound.",
+    "in a cave": "It was dark, and every step made an echo.",
+    "at the lake": "The water was as smooth as a mirror.",
+    "on a hill": "From there one could see the whole valley.",
+    "in the jungle": "There were green leaves and strange sounds everywhere.",
+    "at night": "The moon was bright, and the stars were shining.",
+    "in the rain": "Big drops were falling, and the ground was wet.",
+    "on a train": "The fields and houses flew past the window.",
+    "in space": "There were stars everywhere, and it was very quiet.",
+    "under the sea": "Colorful fish were swimming between the plants.",
 }
 AT = [
-    ("{H} walked around and looked at everything. Suddenly {he} heard someone crying. It was {f}.", "\"I have lost my way,\" said {f}. {H} took {f} by the hand and said, \"We will find it together.\"", "They asked everyone they met, and soon {f} was home again."),
-    ("{H} felt alone and wished for company. Then something moved, and {f} came out.", "\"This is my favorite place,\" said {f}. \"I will show you something.\" They went to a secret spot and saw a nest with three little birds.", "They sat there quietly until the evening and became friends."),
-    ("{H} wanted to have a quiet day. But then dark clouds came, and it began to rain.", "{H} found a dry place, and {f} was already there. They waited together and told each other funny stories.", "When the rain stopped, there was a big rainbow in the sky."),
-    ("{H} was looking for something to do. Then {he} saw something shiny on the ground. It was a little key.", "{F} knew an old box with a lock. They tried the key, and the box opened slowly.", "Inside was a note. It said, \"The best treasure is a good friend.\" They smiled at each other."),
-    ("{H} wanted to help {f}, who had too much work. \"What can I do?\" {he} asked.", "They cleaned, carried, and sang while they worked. Time went by very fast.", "In the end, they shared a sweet cake and looked at what they had done."),
+    (
+        "{H} walked around and looked at everything. Suddenly {he} heard someone crying. It was {f}.",
+        '"I have lost my way," said {f}. {H} took {f} by the hand and said, "We will find it together."',
+        "They asked everyone they met, and soon {f} was home again.",
+    ),
+    (
+        "{H} felt alone and wished for company. Then something moved, and {f} came out.",
+        '"This is my favorite place," said {f}. "I will show you something." They went to a secret spot and saw a nest with three little birds.',
+        "They sat there quietly until the evening and became friends.",
+    ),
+    (
+        "{H} wanted to have a quiet day. But then dark clouds came, and it began to rain.",
+        "{H} found a dry place, and {f} was already there. They waited together and told each other funny stories.",
+        "When the rain stopped, there was a big rainbow in the sky.",
+    ),
+    (
+        "{H} was looking for something to do. Then {he} saw something shiny on the ground. It was a little key.",
+        "{F} knew an old box with a lock. They tried the key, and the box opened slowly.",
+        'Inside was a note. It said, "The best treasure is a good friend." They smiled at each other.',
+    ),
+    (
+        '{H} wanted to help {f}, who had too much work. "What can I do?" {he} asked.',
+        "They cleaned, carried, and sang while they worked. Time went by very fast.",
+        "In the end, they shared a sweet cake and looked at what they had done.",
+    ),
 ]
 THEMES = {
-    "friendship": "learns to share", "sharing": "shares the last piece of bread", "courage": "is brave in a storm", "honesty": "tells the truth", "kindness": "helps a neighbor", "patience": "learns to wait", "a birthday party": "has a birthday", "the first day of school": "goes to school for the first time", "a lost toy": "loses something important",
-    "a family trip": "goes on a journey", "saying sorry": "makes a mistake and says sorry", "being different": "wants to be tall", "helping others": "helps a neighbor", "the end of summer": "works hard all summer", "a full moon": "visits the moon", "a big storm": "is brave in a storm", "losing and finding": "loses something important", "trust": "keeps a secret",
-    "a good night's sleep": "cannot sleep", "a camping trip": "hears a strange sound", "a snowy morning": "wants to see the snow", "moving to a new house": "builds a house", "working together": "builds a bridge",
+    "friendship": "learns to share",
+    "sharing": "shares the last piece of bread",
+    "courage": "is brave in a storm",
+    "honesty": "tells the truth",
+    "kindness": "helps a neighbor",
+    "patience": "learns to wait",
+    "a birthday party": "has a birthday",
+    "the first day of school": "goes to school for the first time",
+    "a lost toy": "loses something important",
+    "a family trip": "goes on a journey",
+    "saying sorry": "makes a mistake and says sorry",
+    "being different": "wants to be tall",
+    "helping others": "helps a neighbor",
+    "the end of summer": "works hard all summer",
+    "a full moon": "visits the moon",
+    "a big storm": "is brave in a storm",
+    "losing and finding": "loses something important",
+    "trust": "keeps a secret",
+    "a good night's sleep": "cannot sleep",
+    "a camping trip": "hears a strange sound",
+    "a snowy morning": "wants to see the snow",
+    "moving to a new house": "builds a house",
+    "working together": "builds a bridge",
 }
 TIMES = {
-    "a rainy day": "It was a rainy day. The drops were knocking on the windows.", "a picnic": "It was a fine day for a picnic. There was a basket with bread, cheese, and apples.", "a secret garden": "Behind an old wall there was a secret garden full of roses.", "a new baby": "There was a new baby in the family, and everything was different now.", "a long winter": "It was a long winter, and the snow was deep.",
-    "a school play": "The school play was near, and everyone was nervous.", "a busy market": "It was a busy market with many people and many colors.", "a snowy morning": "It was a snowy morning, and everything was white.", "a big storm": "A big storm was coming, and the wind was loud.", "a camping trip": "It was the first day of the camping trip. The tent was small but cozy.",
-    "a birthday party": "It was the day of the birthday party. There were balloons and a big cake.", "a full moon": "It was the night of the full moon, and everything was silver.",
+    "a rainy day": "It was a rainy day. The drops were knocking on the windows.",
+    "a picnic": "It was a fine day for a picnic. There was a basket with bread, cheese, and apples.",
+    "a secret garden": "Behind an old wall there was a secret garden full of roses.",
+    "a new baby": "There was a new baby in the family, and everything was different now.",
+    "a long winter": "It was a long winter, and the snow was deep.",
+    "a school play": "The school play was near, and everyone was nervous.",
+    "a busy market": "It was a busy market with many people and many colors.",
+    "a snowy morning": "It was a snowy morning, and everything was white.",
+    "a big storm": "A big storm was coming, and the wind was loud.",
+    "a camping trip": "It was the first day of the camping trip. The tent was small but cozy.",
+    "a birthday party": "It was the day of the birthday party. There were balloons and a big cake.",
+    "a full moon": "It was the night of the full moon, and everything was silver.",
 }
 TIME_PLOTS = AT
 
@@ -155,15 +654,36 @@ class _Story:
             adjective = r.choice(w.ADJECTIVES)
         phrase = (adjective + " " if adjective else "") + noun
         phrase = ("an " if phrase[0] in "aeiou" else "a ") + phrase + (f" named {name}" if name else "")
-        sex = "she" if noun in SHE else "he" if noun in HE else "it" if noun in w.THINGS_ALIVE else r.choice(["he", "she"])
+        sex = (
+            "she"
+            if noun in SHE
+            else "he"
+            if noun in HE
+            else "it"
+            if noun in w.THINGS_ALIVE
+            else r.choice(["he", "she"])
+        )
         return phrase, name or f"the {noun}", sex, adjective
 
     def set(self, phrase, short, sex, adjective):
         him, his = dict(he=("him", "his"), she=("her", "her"), it=("it", "its"))[sex]
         up = lambda t: t[0].upper() + t[1:]
-        self.words.update(a=phrase, A=up(phrase), h=short, H=up(short), he=sex, He=up(sex), him=him, his=his, His=up(his), self=dict(he="himself", she="herself", it="itself")[sex])
+        self.words.update(
+            a=phrase,
+            A=up(phrase),
+            h=short,
+            H=up(short),
+            he=sex,
+            He=up(sex),
+            him=him,
+            his=his,
+            His=up(his),
+            self=dict(he="himself", she="herself", it="itself")[sex],
+        )
         self.adjective = adjective
-        friend = self.r.choice([f for f in FRIENDS if f not in phrase and (not self.words.get("g") or f not in self.words["g"])])
+        friend = self.r.choice(
+            [f for f in FRIENDS if f not in phrase and (not self.words.get("g") or f not in self.words["g"])]
+        )
         self.words.update(f="the " + friend, F="The " + friend)
 
     def say(self, text):
@@ -181,7 +701,16 @@ class _Story:
 
     def meet(self):
         """The friend is named with "a" the first time, in a small talk."""
-        question = self.r.choice(["What are you doing?", "Can I help you?", "Why do you look so thoughtful?", "What is the matter?", "Where are you going?", "Is everything all right?"])
+        question = self.r.choice(
+            [
+                "What are you doing?",
+                "Can I help you?",
+                "Why do you look so thoughtful?",
+                "What is the matter?",
+                "Where are you going?",
+                "Is everything all right?",
+            ]
+        )
         return self.r.choice(TALK).replace("{Q}", question).format(**self.words)
 
     def last(self):
@@ -192,12 +721,46 @@ class _Story:
         return " ".join(p for p in parts if p)
 
 
-EARLY = ["The sun was shining, and a soft wind moved the leaves.", "Birds were singing in the trees.", "The sky was blue, with only one small white cloud.", "In the morning, the grass was wet and cold.", "At night, one could hear the wind in the trees.", "Every day {he} had warm bread with honey for breakfast.",
-         "{He} had a small bed, a round table, and a blue cup.", "People there were simple and kind.", "{He} knew every stone and every flower there.", "{His} favorite time of the day was the early morning.", "On Sundays, {he} liked to sit outside and do nothing at all.", "{He} had a little garden with carrots and roses."]
-MIDDLE = ['"We must not give up," said {f}.', '"This is not easy," said {h}, "but I will try."', "{H} took a deep breath.", '"I am glad that you are here," said {h}.', '"Look over there," said {f} and pointed with a smile.', "They rested for a while and drank some cold water.", '"Step by step," {h} said quietly.', "Time went by, and the shadows became long.",
-          '"What if it does not work?" asked {h}. "Then we will try another way," said {f}.', "A soft wind was blowing, and everything was quiet.", '"I have never done this before," said {h}.', "{F} hummed a little song."]
-LATE = ['"What a wonderful day," said {h}.', '"Thank you for your help," said {h}. "I could not have done it alone."', "On the way home, {h} looked at the clouds and thought about everything.", '"Can we do this again tomorrow?" asked {f}. "Yes," said {h}.', "{H} told the story to everyone, and they listened with big eyes.", "{F} gave {him} a big hug.",
-        "They made a small fire and ate some bread and cheese.", '"I am proud of you," said {f}.', "Even the birds in the trees seemed to sing a happy song.", "The moon came up and made everything silver."]
+EARLY = [
+    "The sun was shining, and a soft wind moved the leaves.",
+    "Birds were singing in the trees.",
+    "The sky was blue, with only one small white cloud.",
+    "In the morning, the grass was wet and cold.",
+    "At night, one could hear the wind in the trees.",
+    "Every day {he} had warm bread with honey for breakfast.",
+    "{He} had a small bed, a round table, and a blue cup.",
+    "People there were simple and kind.",
+    "{He} knew every stone and every flower there.",
+    "{His} favorite time of the day was the early morning.",
+    "On Sundays, {he} liked to sit outside and do nothing at all.",
+    "{He} had a little garden with carrots and roses.",
+]
+MIDDLE = [
+    '"We must not give up," said {f}.',
+    '"This is not easy," said {h}, "but I will try."',
+    "{H} took a deep breath.",
+    '"I am glad that you are here," said {h}.',
+    '"Look over there," said {f} and pointed with a smile.',
+    "They rested for a while and drank some cold water.",
+    '"Step by step," {h} said quietly.',
+    "Time went by, and the shadows became long.",
+    '"What if it does not work?" asked {h}. "Then we will try another way," said {f}.',
+    "A soft wind was blowing, and everything was quiet.",
+    '"I have never done this before," said {h}.',
+    "{F} hummed a little song.",
+]
+LATE = [
+    '"What a wonderful day," said {h}.',
+    '"Thank you for your help," said {h}. "I could not have done it alone."',
+    "On the way home, {h} looked at the clouds and thought about everything.",
+    '"Can we do this again tomorrow?" asked {f}. "Yes," said {h}.',
+    "{H} told the story to everyone, and they listened with big eyes.",
+    "{F} gave {him} a big hug.",
+    "They made a small fire and ate some bread and cheese.",
+    '"I am proud of you," said {f}.',
+    "Even the birds in the trees seemed to sing a happy song.",
+    "The moon came up and made everything silver.",
+]
 
 
 def _fill(r, paragraphs, places, words):
@@ -209,7 +772,11 @@ def _fill(r, paragraphs, places, words):
         extra = pools[i].pop().format(**words)
         if i == max(places):  # before the closing sentence
             cut = paragraphs[i].rfind(". ", 0, len(paragraphs[i]) - 2)
-            paragraphs[i] = paragraphs[i][: cut + 2] + extra + " " + paragraphs[i][cut + 2 :] if cut > 0 and '"' not in paragraphs[i][cut:] else paragraphs[i] + " " + extra
+            paragraphs[i] = (
+                paragraphs[i][: cut + 2] + extra + " " + paragraphs[i][cut + 2 :]
+                if cut > 0 and '"' not in paragraphs[i][cut:]
+                else paragraphs[i] + " " + extra
+            )
         else:
             paragraphs[i] += " " + extra
     return ("\n\n" if r.random() < 0.7 else " ").join(paragraphs)
@@ -219,7 +786,9 @@ def _join(s, first, problem, talk, middle, end, last):
     known = s.words["f"] == s.words.get("g")
     if not talk and not known and s.friend_ok:
         a = ("an " if s.words["f"][4] in "aeiou" else "a ") + s.words["f"][4:]
-        first += " " + s.r.choice(["{His} best friend was {fa}.", "{His} neighbor was {fa}.", "Next door lived {fa}."]).format(fa=a, **s.words)
+        first += " " + s.r.choice(
+            ["{His} best friend was {fa}.", "{His} neighbor was {fa}.", "Next door lived {fa}."]
+        ).format(fa=a, **s.words)
     paragraphs = [first, " ".join(x for x in (problem, talk) if x), middle, " ".join([end, last])]
     return _fill(s.r, paragraphs, {0: EARLY, 2: MIDDLE, 3: LATE}, s.words)
 
@@ -233,10 +802,16 @@ def _deed(r, topic_hero, deed, place=None):
     problem = s.say(problem)
     day = r.choice(DAY)
     if r.random() < 0.5 and problem.startswith(s.words["H"] + " ") and not first.endswith("that day."):
-        problem = day + " " + s.words["h"] + problem[len(s.words["h"]):]
+        problem = day + " " + s.words["h"] + problem[len(s.words["h"]) :]
     talk = s.meet() + " " + s.say(r.choice(HELP)) if r.random() < 0.75 else ""
     if talk and r.random() < 0.5:
-        talk = s.meet() + ' "I ' + r.choice(["have a problem", "need some help", "have a big wish", "do not know what to do"]) + f'," said {s.words["h"]}. ' + s.say(r.choice(HELP))
+        talk = (
+            s.meet()
+            + ' "I '
+            + r.choice(["have a problem", "need some help", "have a big wish", "do not know what to do"])
+            + f'," said {s.words["h"]}. '
+            + s.say(r.choice(HELP))
+        )
     return _join(s, first, problem, talk, s.say(middle), s.say(end), s.last())
 
 
@@ -249,7 +824,13 @@ def _object(r, topic_hero, thing, how):
     first = s.first()
     if how == "found":
         problem, middle, end = (s.say(x) for x in r.choice(FOUND))
-        seen = r.choice(["{day} {h} found {an} {where}.", "{day} {h} went for a walk and found {an}.", "{day} {h} saw something {where}. It was {an}."])
+        seen = r.choice(
+            [
+                "{day} {h} found {an} {where}.",
+                "{day} {h} went for a walk and found {an}.",
+                "{day} {h} saw something {where}. It was {an}.",
+            ]
+        )
         where = r.choice(["in the grass", "under a tree", "near the path", "behind the house", "by the river"])
         problem = seen.format(day=r.choice(DAY), h=s.words["h"], an=an, where=where) + " " + about + " " + problem
         talk = ""
@@ -284,13 +865,34 @@ def _at(r, topic_hero, place):
 
 
 TWO = [
-    ("{N} and {M} were two {kind}. One day they {did} {an}.", "\"It is mine,\" said {N}. \"No, it is mine,\" said {M}. They both pulled at {o} and became angry.", "Then {N} stopped. \"We should not fight,\" said {N}. \"Let us use it together.\"", "So they shared {o}, and it was twice as much fun."),
-    ("There were two {kind} named {N} and {M}. One day they {did} {an}.", "But a strong wind came and took {o} away. {N} ran after it, and {M} climbed up a tree to see better.", "\"I can see it!\" shouted {M}. {N} ran to the place and caught {o} just in time.", "They went home together and were proud of what they had done."),
-    ("Once upon a time, there were two {kind}, {N} and {M}. They did everything together. One morning they {did} {an}.", "\"What shall we do with it?\" asked {N}. {M} thought for a moment. \"Let us give it to grandmother. She will be happy.\"", "So they walked through the forest with {o}. They sang on the way and picked some flowers.", "Grandmother was so happy that she gave them warm milk and cookies."),
+    (
+        "{N} and {M} were two {kind}. One day they {did} {an}.",
+        '"It is mine," said {N}. "No, it is mine," said {M}. They both pulled at {o} and became angry.',
+        'Then {N} stopped. "We should not fight," said {N}. "Let us use it together."',
+        "So they shared {o}, and it was twice as much fun.",
+    ),
+    (
+        "There were two {kind} named {N} and {M}. One day they {did} {an}.",
+        "But a strong wind came and took {o} away. {N} ran after it, and {M} climbed up a tree to see better.",
+        '"I can see it!" shouted {M}. {N} ran to the place and caught {o} just in time.',
+        "They went home together and were proud of what they had done.",
+    ),
+    (
+        "Once upon a time, there were two {kind}, {N} and {M}. They did everything together. One morning they {did} {an}.",
+        '"What shall we do with it?" asked {N}. {M} thought for a moment. "Let us give it to grandmother. She will be happy."',
+        "So they walked through the forest with {o}. They sang on the way and picked some flowers.",
+        "Grandmother was so happy that she gave them warm milk and cookies.",
+    ),
 ]
 
 
-EARLY_TWO = [x for x in EARLY if "{" not in x] + ["They lived in a small house near the forest.", "They had known each other for many years.", "Every morning they ate breakfast together.", "{h} was quick, and {f} was careful.", "They liked to play outside until the evening."]
+EARLY_TWO = [x for x in EARLY if "{" not in x] + [
+    "They lived in a small house near the forest.",
+    "They had known each other for many years.",
+    "Every morning they ate breakfast together.",
+    "{h} was quick, and {f} was careful.",
+    "They liked to play outside until the evening.",
+]
 BOYS = "Tom Ben Max Sam Leo Jack Tim Finn Noah Oscar Peter Hugo Adam Eli Mark Paul Omar Luis".split()
 GIRLS = [n for n in w.NAMES if n not in BOYS]
 
@@ -299,16 +901,39 @@ def _two(r):
     kind = r.choice(["friends", "brothers", "sisters", "children", "cats", "birds", "mice", "rabbits", "neighbors"])
     thing = r.choice(list(THINGS))
     an = ("an " if thing[0] in "aeiou" else "a ") + thing
-    verb, did = r.choice([("find", "found"), ("build", "built"), ("lose", "lost"), ("share", "shared"), ("buy", "bought"), (None, "had"), (None, "found")])
+    verb, did = r.choice(
+        [
+            ("find", "found"),
+            ("build", "built"),
+            ("lose", "lost"),
+            ("share", "shared"),
+            ("buy", "bought"),
+            (None, "had"),
+            (None, "found"),
+        ]
+    )
     n, m = r.sample(BOYS if kind == "brothers" else GIRLS if kind == "sisters" else w.NAMES, 2)
-    parts = [x.format(N=n, M=m, kind=kind, did=did if did != "lost" else "had", an=an, o="the " + thing) for x in r.choice(TWO)]
+    parts = [
+        x.format(N=n, M=m, kind=kind, did=did if did != "lost" else "had", an=an, o="the " + thing)
+        for x in r.choice(TWO)
+    ]
     parts[0] += f" {THINGS[thing]}."
     if did == "lost":
-        parts[1] = f"But one day, the {thing} was gone. {n} looked in the house, and {m} looked in the garden. It was nowhere."
-        parts[2] = f'"Do not cry," said {m}. "Let us look by the river." They walked along the path and looked behind every stone.'
+        parts[
+            1
+        ] = f"But one day, the {thing} was gone. {n} looked in the house, and {m} looked in the garden. It was nowhere."
+        parts[
+            2
+        ] = f'"Do not cry," said {m}. "Let us look by the river." They walked along the path and looked behind every stone.'
         parts[3] = f"At last they found the {thing} in the grass and took it home."
     topic = f"two {kind} and {an}" if verb is None else f"two {kind} who {verb} {an}"
-    ends = ["That night, they slept well.", "They laughed all the way home.", "From that day on, they were never angry with each other for long.", "It was the best day of the year.", "They learned that together everything is easier."]
+    ends = [
+        "That night, they slept well.",
+        "They laughed all the way home.",
+        "From that day on, they were never angry with each other for long.",
+        "It was the best day of the year.",
+        "They learned that together everything is easier.",
+    ]
     words = dict(h=n, H=n, f=m, F=m, he="they", He="They", him=n, his="their", His="Their")
     return topic, _fill(r, parts[:3] + [parts[3] + " " + r.choice(ends)], {0: EARLY_TWO, 2: MIDDLE, 3: LATE}, words)
 
@@ -330,7 +955,11 @@ def _theme(r):
         return topic, _join(s, first, problem, "", middle, end, s.last())
     text = _deed(r, hero, THEMES[theme], place)
     extra = f" It was a day about {theme}." if not theme.startswith(("a ", "the ")) else ""
-    return topic, text + (r.choice([f" And that is a story about {theme}.", extra, f" This is what {theme} can teach us."]) if theme not in TIMES else "")
+    return topic, text + (
+        r.choice([f" And that is a story about {theme}.", extra, f" This is what {theme} can teach us."])
+        if theme not in TIMES
+        else ""
+    )
 
 
 def make(r):
@@ -344,7 +973,19 @@ def make(r):
     if x < 0.62:
         hero, thing = s.hero(), r.choice(list(THINGS))
         an = ("an " if thing[0] in "aeiou" else "a ") + thing
-        how, verb = r.choice([("found", "who finds"), ("found", "and"), ("found", "and"), ("lost", "who loses"), ("lost", "and"), ("made", "who makes"), ("made", "who builds"), ("made", "who wants"), ("found", "who finds")])
+        how, verb = r.choice(
+            [
+                ("found", "who finds"),
+                ("found", "and"),
+                ("found", "and"),
+                ("lost", "who loses"),
+                ("lost", "and"),
+                ("made", "who makes"),
+                ("made", "who builds"),
+                ("made", "who wants"),
+                ("found", "who finds"),
+            ]
+        )
         return f"{hero[0]} {verb} {an}", _object(r, hero, thing, how)
     if x < 0.72:
         one, two = s.hero(), s.hero()

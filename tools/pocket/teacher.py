@@ -22,8 +22,19 @@ try:
     import triton.language as tl
 
     @triton.jit
-    def _decode_attention(q, k, v, out, pos, heads: tl.constexpr, groups: tl.constexpr, length, dim: tl.constexpr,
-                          block: tl.constexpr, scale):
+    def _decode_attention(
+        q,
+        k,
+        v,
+        out,
+        pos,
+        heads: tl.constexpr,
+        groups: tl.constexpr,
+        length,
+        dim: tl.constexpr,
+        block: tl.constexpr,
+        scale,
+    ):
         row, kv = tl.program_id(0), tl.program_id(1)
         p = tl.load(pos + row)
         d = tl.arange(0, dim)
@@ -68,8 +79,9 @@ def attend_triton(q, k, v, pos):
     rows, heads, dim = q.shape
     kv, length = k.shape[1:3]
     out = torch.empty_like(q)
-    _decode_attention[(rows, kv)](q, k, v, out, pos, heads, heads // kv, length, dim, 32, 1 / math.sqrt(dim),
-                                  num_warps=2)
+    _decode_attention[(rows, kv)](
+        q, k, v, out, pos, heads, heads // kv, length, dim, 32, 1 / math.sqrt(dim), num_warps=2
+    )
     return out
 
 
@@ -137,8 +149,7 @@ class Teacher:
             x = x + F.linear(F.silu(gate) * lift, down)
         return F.linear(self._rms(x, self.norm), self.embed)
 
-    def sample(self, prompts, limits, system, rows, length, seconds, temperatures, min_p=0.1, seed=0,
-               log=None):
+    def sample(self, prompts, limits, system, rows, length, seconds, temperatures, min_p=0.1, seed=0, log=None):
         """prompts: lists of ids (user turn and assistant header). Returns (index, ids, ended) of the
         answers: ended says whether the model itself stopped before the limit."""
         device = self.device

@@ -73,7 +73,12 @@ def schedule(f):
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("model", choices=["dense", "hybrid"]), a.add_argument("data"), a.add_argument("out")
-    a.add_argument("--until", type=float, default=470, help="training ends this many seconds after the start; judging takes up to 90 more")
+    a.add_argument(
+        "--until",
+        type=float,
+        default=470,
+        help="training ends this many seconds after the start; judging takes up to 90 more",
+    )
     a.add_argument("--work", default="/tmp/pocket-hf", help="folder for the Hugging Face form")
     a.add_argument("--rows", type=int, default=64)
     a.add_argument("--steps", type=int, default=1 << 30)
@@ -160,7 +165,9 @@ def main():
             if step % 200 == 0 or a.tiny:
                 took = time.time() - started
                 curve.append((step, round(took, 1), round(value, 4)))
-                log(f"step {step}, {f * 100:.0f} % of the time, loss {value:.4f}, {step * a.rows * 1024 / took / 1e6:.2f} M ids/s")
+                log(
+                    f"step {step}, {f * 100:.0f} % of the time, loss {value:.4f}, {step * a.rows * 1024 / took / 1e6:.2f} M ids/s"
+                )
     if a.warm:
         return
     log(f"trained {step} steps, {step * a.rows * 1024 / 1e6:.0f} M ids, {step * a.rows / len(ids):.2f} epochs")
@@ -175,13 +182,27 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     bpe = corpus.load_tokenizer(tokenizer)
     said = evaluate.transcripts(cfg, shipped, bpe)
-    report = dict(config=models.as_dict(cfg), steps=step, rows=a.rows, seconds=round(time.time() - started, 1), ids=step * a.rows * 1024, epochs=step * a.rows / len(ids), seed=SEED,
-                  bytes=size, curve=curve, summary=evaluate.summary(said), transcripts=said)
+    report = dict(
+        config=models.as_dict(cfg),
+        steps=step,
+        rows=a.rows,
+        seconds=round(time.time() - started, 1),
+        ids=step * a.rows * 1024,
+        epochs=step * a.rows / len(ids),
+        seed=SEED,
+        bytes=size,
+        curve=curve,
+        summary=evaluate.summary(said),
+        transcripts=said,
+    )
     save = lambda: (out / f"{a.model}-report.json").write_text(json.dumps(report))
     save()
     log("summary", report["summary"])
     rounded = {n: (w if n in models.FLOATS else w.bfloat16().float()) for n, w in masters.items()}
-    report["held_loss"] = dict(bf16=evaluate.held_loss(cfg, rounded, held_ids, held_learn), shipped=evaluate.held_loss(cfg, shipped, held_ids, held_learn))
+    report["held_loss"] = dict(
+        bf16=evaluate.held_loss(cfg, rounded, held_ids, held_learn),
+        shipped=evaluate.held_loss(cfg, shipped, held_ids, held_learn),
+    )
     log("held-out nats per id:", report["held_loss"])
     if loads:
         report["expert_load"] = np.mean(loads[-50:], 0).round(5).tolist()
@@ -201,9 +222,16 @@ def main():
                 for key, value in exact.items():  # the folder is BF16; the fixture uses the exact f32 values
                     if key in state:
                         state[key].copy_(value)
-                theirs = evaluate.fixture(cfg, bpe, lambda t: model(t).logits[0], f"transformers {version}, f32, eager, CPU")
-                far = max(np.abs(np.frombuffer(base64.b64decode(x["logits"]), "<f4") - np.frombuffer(base64.b64decode(y["logits"]), "<f4")).max()
-                          for x, y in zip(mine["cases"], theirs["cases"]))
+                theirs = evaluate.fixture(
+                    cfg, bpe, lambda t: model(t).logits[0], f"transformers {version}, f32, eager, CPU"
+                )
+                far = max(
+                    np.abs(
+                        np.frombuffer(base64.b64decode(x["logits"]), "<f4")
+                        - np.frombuffer(base64.b64decode(y["logits"]), "<f4")
+                    ).max()
+                    for x, y in zip(mine["cases"], theirs["cases"])
+                )
                 log(f"{name}: transformers and our forward pass differ by at most {far:.2e}")
                 fixtures[name] = theirs
             except Exception as e:
@@ -211,8 +239,13 @@ def main():
                 fixtures[name] = mine
     try:
         import tokenizers
+
         theirs = tokenizers.Tokenizer.from_file(str(work / f"hf-{a.model}" / "tokenizer.json"))
-        texts = evaluate.FIXTURE_TEXTS + [said["stories"][i]["answer"] for i in range(5)] + ["  x\n\n y 12's\t<tool_call>{}", "caf\u00e9 \u2603 na\u00efve"]
+        texts = (
+            evaluate.FIXTURE_TEXTS
+            + [said["stories"][i]["answer"] for i in range(5)]
+            + ["  x\n\n y 12's\t<tool_call>{}", "caf\u00e9 \u2603 na\u00efve"]
+        )
         log("tokenizer.json agrees:", all(theirs.encode(t).ids == bpe.encode(t) for t in texts))
     except Exception as e:
         log("tokenizers failed:", repr(e)[:500])
