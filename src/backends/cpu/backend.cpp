@@ -90,7 +90,8 @@ class CpuExecutable : public Executable {
       int64_t last_page = (sequence.position + sequence.rows - 1) / kPageTokens;
       for (const auto& pages : sequence.pages) {
         if (static_cast<int64_t>(pages.size()) <= last_page) {
-          return fail(ErrorCode::kInternal, "step: sequence {} needs {} pages and has {}", s, last_page + 1, pages.size());
+          return fail(ErrorCode::kInternal, "step: sequence {} needs {} pages and has {}", s, last_page + 1,
+                      pages.size());
         }
       }
       for (int32_t r = 0; r < sequence.rows; ++r) {
@@ -142,7 +143,8 @@ class CpuModel : public DeviceModel {
     const Graph& graph = s.graph;
     if (plan.graph != &graph || plan.lanes.size() != 1 || plan.lanes[0].kind != LaneKind::kCompute ||
         plan.arena_bytes.size() != 1) {
-      return fail(ErrorCode::kUnsupported, "the CPU backend runs plans of the loaded graph with one compute lane; this has {}",
+      return fail(ErrorCode::kUnsupported,
+                  "the CPU backend runs plans of the loaded graph with one compute lane; this has {}",
                   plan.lanes.size());
     }
     HEARTH_TRY(s.arena.grow(plan.arena_bytes[0]));
@@ -202,9 +204,10 @@ class CpuBackend : public Backend {
  public:
   CpuBackend(const KernelTable& kernels, const CpuTopology& topology, int64_t threads)
       : kernels_(kernels), pool_(worker_cpus(topology, threads)) {
-    info_ = {.name = "cpu",
-             .description = fmt::format("{}, {} worker{}", kernels.title, pool_.workers(), pool_.workers() == 1 ? "" : "s"),
-             .memory_bytes = topology.memory_bytes};
+    info_ = {
+        .name = "cpu",
+        .description = fmt::format("{}, {} worker{}", kernels.title, pool_.workers(), pool_.workers() == 1 ? "" : "s"),
+        .memory_bytes = topology.memory_bytes};
   }
 
   const DeviceInfo& info() const override { return info_; }
@@ -254,7 +257,8 @@ namespace hearth {
 Result<std::unique_ptr<Backend>> make_cpu_backend(const BackendOptions& options) {
   constexpr int64_t kMostThreads = 1024;
   if (options.threads < 0 || options.threads > kMostThreads) {
-    return fail(ErrorCode::kUsage, "{} threads asked for; between 1 and {} work, 0 chooses", options.threads, kMostThreads);
+    return fail(ErrorCode::kUsage, "{} threads asked for; between 1 and {} work, 0 chooses", options.threads,
+                kMostThreads);
   }
   HEARTH_ASSIGN(const cpu::KernelTable* kernels, cpu::select_isa(options.isa));
   return std::unique_ptr<Backend>(new cpu::CpuBackend(*kernels, read_cpu_topology(), options.threads));

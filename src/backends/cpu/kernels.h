@@ -7,12 +7,12 @@
 
 namespace hearth::cpu {
 
-inline constexpr int64_t kLanes = 16;       // rows of a weight panel, tokens of a KV page: lanes of every kernel
-inline constexpr int64_t kActBlock = 32;    // activations that share a scale
-inline constexpr int64_t kKBlock = 256;     // columns of a panel that are unpacked at a time; a multiple of all blocks
-inline constexpr int64_t kKeyBlock = 64;    // keys per softmax update in prefill attention
-inline constexpr int64_t kKeySplit = 512;   // keys per softmax update in decode attention
-inline constexpr int64_t kQueryRows = 96;   // most rows (queries x heads) of a prefill attention tile
+inline constexpr int64_t kLanes = 16;      // rows of a weight panel, tokens of a KV page: lanes of every kernel
+inline constexpr int64_t kActBlock = 32;   // activations that share a scale
+inline constexpr int64_t kKBlock = 256;    // columns of a panel that are unpacked at a time; a multiple of all blocks
+inline constexpr int64_t kKeyBlock = 64;   // keys per softmax update in prefill attention
+inline constexpr int64_t kKeySplit = 512;  // keys per softmax update in decode attention
+inline constexpr int64_t kQueryRows = 96;  // most rows (queries x heads) of a prefill attention tile
 inline constexpr int64_t kMaxHeadGroup = 16;  // most query heads of a tile that share a kv head
 
 // Formats with a planar layout (quant/layout.h), in the order of the kernel tables.
@@ -31,9 +31,11 @@ struct PanelView {
 // Rows of activations as integers, for formats with integer codes: x = scale * code, a scale per kActBlock. Within
 // each four, codes lie in the order 0, 2, 1, 3: `(line >> s) & 0x00ff00ff` takes every second byte of planar codes.
 struct IntRows {
-  int16_t* codes;       // [rows][code_stride]
-  float* scales;        // [rows][scale_stride]
-  int32_t* sums;        // [rows][2 * scale_stride]: of the codes of each 16
+  int16_t* codes;   // [rows][code_stride]
+  float* scales;    // [rows][scale_stride]
+  int32_t* sums16;  // [rows][2 * scale_stride]: of the codes of each 16
+  int32_t* sums32;  // [rows][scale_stride]: of the codes of each 32
+  float* totals;    // [rows][scale_stride]: scale * sum of the codes of each 32
   int64_t code_stride;
   int64_t scale_stride;
 };
@@ -60,7 +62,7 @@ enum class KvFormat : uint8_t { kF32, kF16 };
 
 // The pages of one kv head in one layer. A page holds K as [head_dim][16 tokens], then V as [16 tokens][v_stride].
 struct KvView {
-  uint8_t* base;       // of page 0
+  uint8_t* base;  // of page 0
   size_t page_stride_bytes;
   size_t v_offset_bytes;
   const int32_t* pages;  // of the sequence
@@ -85,13 +87,13 @@ struct DecodeAttention {
 // Causal attention of `rows` = queries x heads rows, row q * heads + h, against all their visible keys.
 struct PrefillAttention {
   KvView kv;
-  const float* q;        // packed as by pack_rows from [rows][head_dim], scaled
-  int64_t heads;         // <= kMaxHeadGroup
-  int64_t queries;       // queries * heads <= kQueryRows
-  int64_t position;      // of the first query
-  int64_t window;        // 0: none
-  float* scratch;        // prefill_scratch_floats(v_stride)
-  float* out;            // [rows][v_stride], divided by the sum
+  const float* q;    // packed as by pack_rows from [rows][head_dim], scaled
+  int64_t heads;     // <= kMaxHeadGroup
+  int64_t queries;   // queries * heads <= kQueryRows
+  int64_t position;  // of the first query
+  int64_t window;    // 0: none
+  float* scratch;    // prefill_scratch_floats(v_stride)
+  float* out;        // [rows][v_stride], divided by the sum
 };
 
 inline constexpr int64_t prefill_scratch_floats(int64_t v_stride) {
@@ -99,10 +101,10 @@ inline constexpr int64_t prefill_scratch_floats(int64_t v_stride) {
 }
 
 struct KernelTable {
-  const char* name;    // "avx2"
-  const char* title;   // "AVX2"
-  int64_t gemm_rows;   // rows of A per micro-tile; divides kQueryRows
-  int gemm_panels;     // panels that gemm takes best at a time
+  const char* name;   // "avx2"
+  const char* title;  // "AVX2"
+  int64_t gemm_rows;  // rows of A per micro-tile; divides kQueryRows
+  int gemm_panels;    // panels that gemm takes best at a time
 
   // Rows of n floats.
   void (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);
@@ -117,7 +119,8 @@ struct KernelTable {
   // out[row][lane] for rows [0, rows) of integer activations; formats with integer codes.
   void (*dot_int[kPlanarKinds])(const PanelView& panel, const IntRows& a, int64_t rows, float* out);
   // out[row][lane] (+)= columns [0, n) of float rows times unpacked weights [n][16].
-  void (*dot_float)(const float* weights, int64_t n, const float* a, int64_t stride, int64_t rows, bool add, float* out);
+  void (*dot_float)(const float* weights, int64_t n, const float* a, int64_t stride, int64_t rows, bool add,
+                    float* out);
   // Columns [k0, k0 + kn) of a panel as f32 [kn][16], bit-equal to decode_row.
   void (*unpack[kPlanarKinds])(const PanelView& panel, int64_t k0, int64_t kn, float* out);
 

@@ -35,9 +35,9 @@ class ThreadPool {
   void* context_ = nullptr;
   bool stop_ = false;
   // Each on a cache line of its own.
-  alignas(64) std::atomic<uint32_t> epoch_{0};     // raised to start a job
-  alignas(64) std::atomic<uint32_t> arrived_{0};   // at the current barrier
-  alignas(64) std::atomic<uint32_t> barrier_{0};   // raised when all have arrived
+  alignas(64) std::atomic<uint32_t> epoch_{0};    // raised to start a job
+  alignas(64) std::atomic<uint32_t> arrived_{0};  // at the current barrier
+  alignas(64) std::atomic<uint32_t> barrier_{0};  // raised when all have arrived
   alignas(64) std::atomic<int64_t> next_tile_{0};
 };
 

@@ -97,18 +97,30 @@ void unpack_native(const Matrix& m, int64_t panel, int64_t k0, int64_t kn, float
 
 std::optional<PlanarKind> planar_kind(FormatId id) {
   switch (id) {
-    case FormatId::kF32: return PlanarKind::kF32;
-    case FormatId::kF16: return PlanarKind::kF16;
-    case FormatId::kBF16: return PlanarKind::kBF16;
-    case FormatId::kQ8_0: return PlanarKind::kQ8_0;
-    case FormatId::kQ4_0: return PlanarKind::kQ4_0;
-    case FormatId::kQ4_1: return PlanarKind::kQ4_1;
-    case FormatId::kQ5_0: return PlanarKind::kQ5_0;
-    case FormatId::kQ5_1: return PlanarKind::kQ5_1;
-    case FormatId::kQ4_K: return PlanarKind::kQ4_K;
-    case FormatId::kQ5_K: return PlanarKind::kQ5_K;
-    case FormatId::kQ6_K: return PlanarKind::kQ6_K;
-    default: return std::nullopt;
+    case FormatId::kF32:
+      return PlanarKind::kF32;
+    case FormatId::kF16:
+      return PlanarKind::kF16;
+    case FormatId::kBF16:
+      return PlanarKind::kBF16;
+    case FormatId::kQ8_0:
+      return PlanarKind::kQ8_0;
+    case FormatId::kQ4_0:
+      return PlanarKind::kQ4_0;
+    case FormatId::kQ4_1:
+      return PlanarKind::kQ4_1;
+    case FormatId::kQ5_0:
+      return PlanarKind::kQ5_0;
+    case FormatId::kQ5_1:
+      return PlanarKind::kQ5_1;
+    case FormatId::kQ4_K:
+      return PlanarKind::kQ4_K;
+    case FormatId::kQ5_K:
+      return PlanarKind::kQ5_K;
+    case FormatId::kQ6_K:
+      return PlanarKind::kQ6_K;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -140,10 +152,8 @@ void Matrix::unpack(int64_t panel, int64_t k0, int64_t kn, float* out) const {
 }
 
 Unpacker Matrix::unpacker() const {
-  return {.run =
-              [](const Unpacker& self, int64_t panel, int64_t k0, int64_t kn, float* out) {
-                static_cast<const Matrix*>(self.context)->unpack(panel, k0, kn, out);
-              },
+  return {.run = [](const Unpacker& self, int64_t panel, int64_t k0, int64_t kn,
+                    float* out) { static_cast<const Matrix*>(self.context)->unpack(panel, k0, kn, out); },
           .context = this};
 }
 

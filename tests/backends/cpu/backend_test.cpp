@@ -34,10 +34,10 @@ class CpuBackend : public ::testing::TestWithParam<std::string> {
   }
 
   // Logits of both for a prefill in two chunks and then single tokens, with every pass and with none.
-  void compare(testing::TinyModelOptions options, testing::RunnerOptions run, double tolerance) {
+  void compare(testing::TinyModelOptions options, testing::RunnerOptions run, double tolerance, size_t length = 150) {
     TinyModel tiny = make_tiny_model(options);
-    std::vector<int32_t> tokens = random_tokens(150, options.vocab, 3);
-    std::span<const int32_t> prompt = std::span(tokens).first(140), rest = std::span(tokens).subspan(140);
+    std::vector<int32_t> tokens = random_tokens(static_cast<int64_t>(length), options.vocab, 3);
+    std::span<const int32_t> prompt = std::span(tokens).first(length - 10), rest = std::span(tokens).last(10);
     Runner expected(*reference_, tiny.model.graph, {});
     int e = expected.add_sequence();
     std::vector<float> want = expected.append(e, tokens, PlanKind::kPrefill, 150);
@@ -76,30 +76,32 @@ TEST_P(CpuBackend, FamiliesInF32EqualTheReference) {
 TEST_P(CpuBackend, EveryFormatEqualsTheReference) {
   for (FormatId format : all_formats()) {
     if (!can_encode(format)) continue;
-    testing::TinyModelOptions options{.width = 256, .ff_width = 256, .head_dim = 64, .format = format};
+    testing::TinyModelOptions options{.layers = 1, .width = 256, .ff_width = 256, .head_dim = 64, .format = format};
     SCOPED_TRACE(format_info(format).name);
     // 2^-16 of a block's largest activation, a few matrices deep.
-    compare(options, {}, 1e-3);
-    compare(options, {.layout = WeightLayout::kNative}, 1e-3);
+    compare(options, {}, 1e-3, 30);
+    compare(options, {.layout = WeightLayout::kNative}, 1e-3, 30);
   }
 }
 
 TEST_P(CpuBackend, F16KeysAndValues) { compare({}, {.kv_type = KvType::kF16}, 5e-3); }
 
 TEST_P(CpuBackend, EightBitActivations) {
-  compare({.width = 256, .ff_width = 256, .head_dim = 64, .format = FormatId::kQ4_K}, {.activations = Activations::kInt8}, 0.1);
+  compare({.width = 256, .ff_width = 256, .head_dim = 64, .format = FormatId::kQ4_K},
+          {.activations = Activations::kInt8}, 0.1, 40);
 }
 
 // Each sequence's logits must be the same bits alone and beside others.
 TEST_P(CpuBackend, RowsDoNotDependOnTheirCompany) {
-  for (FormatId format : {FormatId::kQ4_K, FormatId::kQ6_K, FormatId::kF16}) {
+  for (FormatId format : {FormatId::kQ4_K, FormatId::kF16}) {
     TinyModel tiny = make_tiny_model({.architecture = "mistral",
-                                       .width = 256,
-                                       .ff_width = 256,
-                                       .head_dim = 64,
-                                       .window = 200,
-                                       .context = 1024,
-                                       .format = format});
+                                      .layers = 1,
+                                      .width = 256,
+                                      .ff_width = 256,
+                                      .head_dim = 64,
+                                      .window = 200,
+                                      .context = 1024,
+                                      .format = format});
     Graph& graph = tiny.model.graph;
     ASSERT_TRUE(run_passes(graph, {}));
     auto vocab = graph.value(graph.logits).cols;
@@ -121,16 +123,18 @@ TEST_P(CpuBackend, RowsDoNotDependOnTheirCompany) {
       prefill_alone.push_back(alone.append(s, prompts[n], PlanKind::kPrefill, 1000));
       decode_alone.push_back(alone.append(s, next[n], PlanKind::kDecode, 1));
     }
-    for (int i = 0; i < kSequences; ++i) parts.push_back({ids[static_cast<size_t>(i)], prompts[static_cast<size_t>(i)]});
+    for (int i = 0; i < kSequences; ++i)
+      parts.push_back({ids[static_cast<size_t>(i)], prompts[static_cast<size_t>(i)]});
     std::vector<float> prefill = together.step(parts, PlanKind::kPrefill, testing::WantLogits::kLast);
     for (size_t i = 0; i < kSequences; ++i) parts[i].tokens = next[i];
     std::vector<float> decode = together.step(parts, PlanKind::kDecode);
     for (size_t i = 0; i < kSequences; ++i) {
       auto width = static_cast<size_t>(vocab);
-      EXPECT_TRUE(std::equal(prefill.begin() + static_cast<int64_t>(i * width), prefill.begin() + static_cast<int64_t>((i + 1) * width),
-                             prefill_alone[i].end() - vocab))
+      EXPECT_TRUE(std::equal(prefill.begin() + static_cast<int64_t>(i * width),
+                             prefill.begin() + static_cast<int64_t>((i + 1) * width), prefill_alone[i].end() - vocab))
           << "prefill of sequence " << i;
-      EXPECT_TRUE(std::equal(decode_alone[i].begin(), decode_alone[i].end(), decode.begin() + static_cast<int64_t>(i * width)))
+      EXPECT_TRUE(
+          std::equal(decode_alone[i].begin(), decode_alone[i].end(), decode.begin() + static_cast<int64_t>(i * width)))
           << "decode of sequence " << i;
     }
   }
@@ -138,7 +142,7 @@ TEST_P(CpuBackend, RowsDoNotDependOnTheirCompany) {
 
 // Dividing the splits of a long sequence among workers must not change a bit.
 TEST_P(CpuBackend, WorkersDoNotChangeResults) {
-  TinyModel tiny = make_tiny_model({.heads = 2, .kv_heads = 1, .context = 2048});
+  TinyModel tiny = make_tiny_model({.layers = 1, .heads = 2, .kv_heads = 1, .context = 2048});
   Graph& graph = tiny.model.graph;
   ASSERT_TRUE(run_passes(graph, {}));
   std::vector<int32_t> tokens = random_tokens(1400, graph.value(graph.logits).cols, 8);
@@ -165,7 +169,8 @@ TEST_P(CpuBackend, CopiedPagesContinueTheSequence) {
   auto vocab = static_cast<size_t>(tiny.model.graph.value(tiny.model.graph.logits).cols);
   auto run = [&](std::vector<int32_t> tokens, int32_t position, int32_t page) {
     std::vector<int32_t> pages = {page};
-    StepSequence sequence{.first_row = 0, .rows = static_cast<int32_t>(tokens.size()), .position = position, .pages = {pages}};
+    StepSequence sequence{
+        .first_row = 0, .rows = static_cast<int32_t>(tokens.size()), .position = position, .pages = {pages}};
     std::vector<int32_t> rows = {static_cast<int32_t>(tokens.size()) - 1};
     EXPECT_TRUE((*executable)->launch({.tokens = tokens, .sequences = {&sequence, 1}, .logit_rows = rows}));
     EXPECT_TRUE((*executable)->wait());

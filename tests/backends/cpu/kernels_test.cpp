@@ -63,7 +63,9 @@ struct TestMatrix {
               .layout = planar_panel(format, cols),
               .kernels = &kernels};
   }
-  float value(int64_t r, int64_t c) const { return r < matrix.rows ? values[static_cast<size_t>(r * matrix.cols + c)] : 0; }
+  float value(int64_t r, int64_t c) const {
+    return r < matrix.rows ? values[static_cast<size_t>(r * matrix.cols + c)] : 0;
+  }
 
   std::vector<std::byte> native;
   Aligned planar;
@@ -75,11 +77,13 @@ struct TestIntRows {
   TestIntRows(int64_t rows, int64_t cols)
       : codes(static_cast<size_t>(rows * cols)),
         scales(static_cast<size_t>(rows * cols / kActBlock), kNan),
-        sums(static_cast<size_t>(rows * cols / 16)),
-        view{codes.data(), scales.data(), sums.data(), cols, cols / kActBlock} {}
+        totals(scales.size(), kNan),
+        sums16(scales.size() * 2),
+        sums32(scales.size()),
+        view{codes.data(), scales.data(), sums16.data(), sums32.data(), totals.data(), cols, cols / kActBlock} {}
   std::vector<int16_t> codes;
-  Floats scales;
-  std::vector<int32_t> sums;
+  Floats scales, totals;
+  std::vector<int32_t> sums16, sums32;
   IntRows view;
 };
 
@@ -117,7 +121,8 @@ TEST_P(Kernels, UnpackEqualsDecodeRowBitForBit) {
         only_native.unpack(panel, k0, kn, native.data());
         for (int64_t i = 0; i < kn * kLanes; ++i) {
           float want = m.value(panel * kLanes + i % kLanes, k0 + i / kLanes);
-          ASSERT_EQ(out[static_cast<size_t>(i)], want) << format_info(format).name << " panel " << panel << " k " << k0 << " i " << i;
+          ASSERT_EQ(out[static_cast<size_t>(i)], want)
+              << format_info(format).name << " panel " << panel << " k " << k0 << " i " << i;
           ASSERT_EQ(native[static_cast<size_t>(i)], want);
         }
         for (int64_t i = kn * kLanes; i < kKBlock * kLanes; ++i) ASSERT_TRUE(std::isnan(out[static_cast<size_t>(i)]));
@@ -144,7 +149,11 @@ TEST_P(Kernels, QuantizeIsWithinHalfAStep) {
     for (int64_t g = 0; g < 3 * kCols / 16; ++g) {
       int32_t sum = 0;
       for (int64_t i = 0; i < 16; ++i) sum += out.codes[static_cast<size_t>(g * 16 + i)];
-      ASSERT_EQ(out.sums[static_cast<size_t>(g)], sum);
+      ASSERT_EQ(out.sums16[static_cast<size_t>(g)], sum);
+    }
+    for (size_t b = 0; b < out.scales.size(); ++b) {
+      ASSERT_EQ(out.sums32[b], out.sums16[2 * b] + out.sums16[2 * b + 1]);
+      ASSERT_EQ(out.totals[b], out.scales[b] * static_cast<float>(out.sums32[b]));
     }
   }
 }
@@ -161,19 +170,22 @@ TEST_P(Kernels, IntegerDotEqualsTheProductOfItsOperands) {
         for (int64_t r = 0; r < rows; ++r) kernels->quantize(x.data() + r * cols, cols, 32767, ints.view, r);
         for (int64_t panel = 0; panel < 2; ++panel) {
           Floats out(static_cast<size_t>(rows * kLanes), kNan);
-          kernels->dot_int[static_cast<size_t>(*m.matrix.kind)](m.matrix.panel_view(panel, nullptr), ints.view, rows, out.data());
+          kernels->dot_int[static_cast<size_t>(*m.matrix.kind)](m.matrix.panel_view(panel, nullptr), ints.view, rows,
+                                                                out.data());
           for (int64_t r = 0; r < rows; ++r) {
             for (int64_t lane = 0; lane < kLanes; ++lane) {
               double want = 0, size = 0;
               for (int64_t c = 0; c < cols; ++c) {
-                double p = static_cast<double>(m.value(panel * kLanes + lane, c)) * x[static_cast<size_t>(r * cols + c)];
+                double p =
+                    static_cast<double>(m.value(panel * kLanes + lane, c)) * x[static_cast<size_t>(r * cols + c)];
                 want += p, size += std::fabs(p);
               }
               // Activations: half a step of 1/32767 of their block's largest, here below 6; sums: 2^-24 an addition. A
               // scale and a minimum that nearly cancel make the parts up to four times as large as their sum.
               double bound = 4 * size * cols / 32 * 0x1p-24 + std::sqrt(static_cast<double>(cols)) * 3e-4;
               ASSERT_NEAR(out[static_cast<size_t>(r * kLanes + lane)], want, bound)
-                  << format_info(format).name << " rows " << rows << " row " << r << " lane " << lane << " cols " << cols;
+                  << format_info(format).name << " rows " << rows << " row " << r << " lane " << lane << " cols "
+                  << cols;
             }
           }
         }
@@ -197,7 +209,8 @@ TEST_P(Kernels, IntegerDotOfARowDoesNotDependOnTheOthers) {
       kernels->quantize(x.data() + r * kCols, kCols, 32767, single.view, 0);
       Floats one(kLanes, kNan);
       dot(m.matrix.panel_view(0, nullptr), single.view, 1, one.data());
-      for (size_t i = 0; i < kLanes; ++i) ASSERT_EQ(one[i], all[static_cast<size_t>(r * kLanes) + i]) << format_info(format).name;
+      for (size_t i = 0; i < kLanes; ++i)
+        ASSERT_EQ(one[i], all[static_cast<size_t>(r * kLanes) + i]) << format_info(format).name;
     }
   }
 }
@@ -214,7 +227,8 @@ TEST_P(Kernels, FloatDot) {
           for (int64_t lane = 0; lane < kLanes; ++lane) {
             double want = accumulate ? 0.5 : 0, size = 1;
             for (int64_t k = 0; k < n; ++k) {
-              double p = static_cast<double>(w[static_cast<size_t>(k * kLanes + lane)]) * x[static_cast<size_t>(r * stride + k)];
+              double p = static_cast<double>(w[static_cast<size_t>(k * kLanes + lane)]) *
+                         x[static_cast<size_t>(r * stride + k)];
               want += p, size += std::fabs(p);
             }
             ASSERT_NEAR(out[static_cast<size_t>(r * kLanes + lane)], want, size * 0x1p-20) << n << " " << rows;
@@ -236,17 +250,25 @@ TEST_P(Kernels, GemmOfEveryFormat) {
         int64_t tiles = (rows + group - 1) / group;
         Floats x = normal_floats(rows * cols, 9), packed(static_cast<size_t>(tiles * group * cols), kNan);
         for (int64_t t = 0; t < tiles; ++t) {
-          kernels->pack_rows(x.data() + t * group * cols, cols, std::min(group, rows - t * group), cols, packed.data() + t * group * cols);
+          kernels->pack_rows(x.data() + t * group * cols, cols, std::min(group, rows - t * group), cols,
+                             packed.data() + t * group * cols);
         }
         for (int panels : {1, 2}) {
           Floats out(static_cast<size_t>(panels * tiles * group * kLanes), kNan), scratch(2 * kKBlock * kLanes, kNan);
-          kernels->gemm({.a = packed.data(), .rows = rows, .cols = cols, .panels = panels,
-                         .unpack = {&unpacker, &unpacker}, .panel = {1, 2}, .scratch = scratch.data(), .out = out.data()});
+          kernels->gemm({.a = packed.data(),
+                         .rows = rows,
+                         .cols = cols,
+                         .panels = panels,
+                         .unpack = {&unpacker, &unpacker},
+                         .panel = {1, 2},
+                         .scratch = scratch.data(),
+                         .out = out.data()});
           for (int p = 0; p < panels; ++p) {
             for (int64_t i = 0; i < rows * kLanes; ++i) {
               double want = 0, size = 0;
               for (int64_t c = 0; c < cols; ++c) {
-                double v = static_cast<double>(m.value((1 + p) * kLanes + i % kLanes, c)) * x[static_cast<size_t>(i / kLanes * cols + c)];
+                double v = static_cast<double>(m.value((1 + p) * kLanes + i % kLanes, c)) *
+                           x[static_cast<size_t>(i / kLanes * cols + c)];
                 want += v, size += std::fabs(v);
               }
               ASSERT_NEAR(out[static_cast<size_t>(p * tiles * group * kLanes + i)], want, size * 0x1p-18 + 1e-30)
@@ -269,7 +291,8 @@ TEST_P(Kernels, RowsOfAnyLength) {
     double squares = 0;
     for (float v : x) squares += static_cast<double>(v) * v;
     kernels->rms_norm(x.data(), y.data(), n, 1e-5f, guard.data());
-    for (size_t i = 0; i < size; ++i) near(i, x[i] / std::sqrt(squares / static_cast<double>(n) + 1e-5) * y[i], 1e-6, "norm");
+    for (size_t i = 0; i < size; ++i)
+      near(i, x[i] / std::sqrt(squares / static_cast<double>(n) + 1e-5) * y[i], 1e-6, "norm");
     kernels->add(x.data(), y.data(), n, guard.data());
     for (size_t i = 0; i < size; ++i) ASSERT_EQ(guard[i], x[i] + y[i]);
     kernels->silu_mul(x.data(), y.data(), n, guard.data());
@@ -300,7 +323,8 @@ TEST_P(Kernels, RopeTurnsPairs) {
       for (size_t j = 0; j < angle.size(); ++j) c[j] = std::cos(angle[j]), s[j] = std::sin(angle[j]);
       kernels->rope(y.data(), c.data(), s.data(), dims, half);
       for (int64_t j = 0; j < pairs; ++j) {
-        auto a = static_cast<size_t>(half ? j : 2 * j), b = static_cast<size_t>(half ? j + pairs : 2 * j + 1), i = static_cast<size_t>(j);
+        auto a = static_cast<size_t>(half ? j : 2 * j), b = static_cast<size_t>(half ? j + pairs : 2 * j + 1),
+             i = static_cast<size_t>(j);
         ASSERT_NEAR(y[a], x[a] * c[i] - x[b] * s[i], 1e-6);
         ASSERT_NEAR(y[b], x[a] * s[i] + x[b] * c[i], 1e-6);
       }
@@ -339,7 +363,8 @@ struct AttentionCase {
 };
 
 // softmax(q k) v of one head over the visible keys of position p.
-std::vector<double> attend(const float* q, const std::vector<double>& k, const std::vector<double>& v, int64_t head_dim, int64_t p, int64_t window) {
+std::vector<double> attend(const float* q, const std::vector<double>& k, const std::vector<double>& v, int64_t head_dim,
+                           int64_t p, int64_t window) {
   int64_t first = window > 0 ? std::max<int64_t>(0, p - window + 1) : 0;
   std::vector<double> score, out(static_cast<size_t>(head_dim), 0);
   double top = -1e300, sum = 0;
@@ -351,19 +376,23 @@ std::vector<double> attend(const float* q, const std::vector<double>& k, const s
   }
   for (double& s : score) sum += s = std::exp(s - top);
   for (int64_t t = first; t <= p; ++t) {
-    for (int64_t d = 0; d < head_dim; ++d) out[static_cast<size_t>(d)] += score[static_cast<size_t>(t - first)] / sum * v[static_cast<size_t>(t * head_dim + d)];
+    for (int64_t d = 0; d < head_dim; ++d)
+      out[static_cast<size_t>(d)] +=
+          score[static_cast<size_t>(t - first)] / sum * v[static_cast<size_t>(t * head_dim + d)];
   }
   return out;
 }
 
-constexpr AttentionCase kAttentionCases[] = {{64, 1, 1, 0},    {128, 2, 17, 0},  {128, 2, 600, 0}, {64, 3, 130, 40}, {80, 5, 70, 0},
-                                             {16, 9, 33, 16}, {20, 4, 100, 33}, {7, 1, 50, 0},    {128, 16, 1100, 700}};
+constexpr AttentionCase kAttentionCases[] = {{64, 1, 1, 0},    {128, 2, 17, 0}, {128, 2, 600, 0},
+                                             {64, 3, 130, 40}, {80, 5, 70, 0},  {16, 9, 33, 16},
+                                             {20, 4, 100, 33}, {7, 1, 50, 0},   {128, 16, 1100, 700}};
 
 class Sequence {
  public:
   Sequence(const KernelTable& kernels, const AttentionCase& c, KvFormat format) : pages(c.tokens, c.head_dim, format) {
     Floats kf = normal_floats(c.tokens * c.head_dim, 21), vf = normal_floats(c.tokens * c.head_dim, 22);
-    for (int64_t t = 0; t < c.tokens; ++t) kernels.kv_append(pages.view, t, kf.data() + t * c.head_dim, vf.data() + t * c.head_dim);
+    for (int64_t t = 0; t < c.tokens; ++t)
+      kernels.kv_append(pages.view, t, kf.data() + t * c.head_dim, vf.data() + t * c.head_dim);
     for (float x : kf) k.push_back(format == KvFormat::kF16 ? f16_of(x) : x);
     for (float x : vf) v.push_back(format == KvFormat::kF16 ? f16_of(x) : x);
   }
@@ -378,23 +407,29 @@ TEST_P(Kernels, DecodeAttentionInSplits) {
       int64_t p = c.tokens - 1, v_stride = s.pages.view.v_stride;
       Floats q = normal_floats(c.heads * c.head_dim, 23, 1 / std::sqrt(static_cast<float>(c.head_dim)));
       auto heads = static_cast<size_t>(c.heads);
-      Floats scratch(heads * kKeySplit, kNan), total(heads * static_cast<size_t>(v_stride), kNan), max(heads, kNan), sum(heads, kNan);
+      Floats scratch(heads * kKeySplit, kNan), total(heads * static_cast<size_t>(v_stride), kNan), max(heads, kNan),
+          sum(heads, kNan);
       int64_t first = c.window > 0 ? std::max<int64_t>(0, p - c.window + 1) : 0;
       for (int64_t from = first / kKeySplit * kKeySplit; from <= p; from += kKeySplit) {
         Floats part(total.size(), kNan), part_max(heads, kNan), part_sum(heads, kNan);
-        kernels->attend_decode({s.pages.view, q.data(), c.heads, std::max(first, from), std::min(p + 1, from + kKeySplit), scratch.data(), part_max.data(), part_sum.data(), part.data()});
+        kernels->attend_decode({s.pages.view, q.data(), c.heads, std::max(first, from),
+                                std::min(p + 1, from + kKeySplit), scratch.data(), part_max.data(), part_sum.data(),
+                                part.data()});
         if (from <= first) {
           total = part, max = part_max, sum = part_sum;
           continue;
         }
         for (size_t h = 0; h < heads; ++h) {
-          kernels->merge_split(&max[h], &sum[h], &total[h * static_cast<size_t>(v_stride)], part_max[h], part_sum[h], &part[h * static_cast<size_t>(v_stride)], v_stride);
+          kernels->merge_split(&max[h], &sum[h], &total[h * static_cast<size_t>(v_stride)], part_max[h], part_sum[h],
+                               &part[h * static_cast<size_t>(v_stride)], v_stride);
         }
       }
       for (size_t h = 0; h < heads; ++h) {
         auto want = attend(q.data() + static_cast<int64_t>(h) * c.head_dim, s.k, s.v, c.head_dim, p, c.window);
         for (size_t d = 0; d < want.size(); ++d) {
-          ASSERT_NEAR(total[h * static_cast<size_t>(v_stride) + d] / sum[h], want[d], 2e-5) << "head_dim " << c.head_dim << " heads " << c.heads << " tokens " << c.tokens << " head " << h << " d " << d;
+          ASSERT_NEAR(total[h * static_cast<size_t>(v_stride) + d] / sum[h], want[d], 2e-5)
+              << "head_dim " << c.head_dim << " heads " << c.heads << " tokens " << c.tokens << " head " << h << " d "
+              << d;
         }
       }
     }
@@ -410,16 +445,21 @@ TEST_P(Kernels, PrefillAttentionInBlocks) {
       for (int64_t queries : {int64_t{1}, std::min(most, c.tokens), std::min<int64_t>({5, most, c.tokens})}) {
         int64_t position = c.tokens - queries, rows = queries * c.heads;
         Floats q = normal_floats(rows * c.head_dim, 24, 1 / std::sqrt(static_cast<float>(c.head_dim)));
-        Floats packed(static_cast<size_t>(kQueryRows * c.head_dim), kNan), scratch(static_cast<size_t>(prefill_scratch_floats(v_stride)), kNan);
+        Floats packed(static_cast<size_t>(kQueryRows * c.head_dim), kNan),
+            scratch(static_cast<size_t>(prefill_scratch_floats(v_stride)), kNan);
         Floats out(static_cast<size_t>(kQueryRows * v_stride), kNan);
         for (int64_t r = 0; r < rows; r += group) {
-          kernels->pack_rows(q.data() + r * c.head_dim, c.head_dim, std::min(group, rows - r), c.head_dim, packed.data() + r * c.head_dim);
+          kernels->pack_rows(q.data() + r * c.head_dim, c.head_dim, std::min(group, rows - r), c.head_dim,
+                             packed.data() + r * c.head_dim);
         }
-        kernels->attend_prefill({s.pages.view, packed.data(), c.heads, queries, position, c.window, scratch.data(), out.data()});
+        kernels->attend_prefill(
+            {s.pages.view, packed.data(), c.heads, queries, position, c.window, scratch.data(), out.data()});
         for (int64_t r = 0; r < rows; ++r) {
           auto want = attend(q.data() + r * c.head_dim, s.k, s.v, c.head_dim, position + r / c.heads, c.window);
           for (size_t d = 0; d < want.size(); ++d) {
-            ASSERT_NEAR(out[static_cast<size_t>(r * v_stride) + d], want[d], 2e-5) << "head_dim " << c.head_dim << " heads " << c.heads << " tokens " << c.tokens << " row " << r << " d " << d;
+            ASSERT_NEAR(out[static_cast<size_t>(r * v_stride) + d], want[d], 2e-5)
+                << "head_dim " << c.head_dim << " heads " << c.heads << " tokens " << c.tokens << " row " << r << " d "
+                << d;
           }
         }
       }

@@ -55,13 +55,16 @@ void kv_append(const KvView& kv, int64_t position, const float* k, const float* 
   kv.format == KvFormat::kF16 ? kv_append_as<KvF16>(kv, position, k, v) : kv_append_as<KvF32>(kv, position, k, v);
 }
 
-// scores[head][16] of one page; two sums per head hide the latency of the multiply-add.
+// scores[head][16] of one page; two sums per head hide the latency of the multiply-add. `next`: what is fetched
+// meanwhile. Pages lie far apart, and the processor's own prefetcher starts anew at each.
 template <class Kv, int G>
-HEARTH_INLINE void page_scores(const uint8_t* keys, const float* q, int64_t head_dim, F32x16 (&out)[G]) {
+HEARTH_INLINE void page_scores(const uint8_t* keys, const uint8_t* next, const float* q, int64_t head_dim,
+                               F32x16 (&out)[G]) {
   F32x16 acc[G][2];
   for (int g = 0; g < G; ++g) acc[g][0] = acc[g][1] = zero_f();
   int64_t d = 0;
   for (; d + 2 <= head_dim; d += 2) {
+    for (int64_t b = 0; b < 2 * kLanes * Kv::kBytes; b += 64) __builtin_prefetch(next + d * kLanes * Kv::kBytes + b);
     F32x16 k0 = Kv::get(keys, d * kLanes), k1 = Kv::get(keys, (d + 1) * kLanes);
     for (int g = 0; g < G; ++g) {
       acc[g][0] = fma(k0, set1(q[g * head_dim + d]), acc[g][0]);
@@ -77,14 +80,15 @@ HEARTH_INLINE void page_scores(const uint8_t* keys, const float* q, int64_t head
 
 // out[head][v_stride] += weights[head][token] * values for tokens [first, last) of a page.
 template <class Kv, int G, int Width>
-HEARTH_INLINE void page_values(const uint8_t* values, const float* weights, int64_t weight_stride, int64_t first,
-                               int64_t last, int64_t v_stride, float* out) {
+HEARTH_INLINE void page_values(const uint8_t* values, const uint8_t* next, const float* weights, int64_t weight_stride,
+                               int64_t first, int64_t last, int64_t v_stride, float* out) {
   F32x16 acc[G][Width];
   for (int g = 0; g < G; ++g) {
     for (int w = 0; w < Width; ++w) acc[g][w] = load(out + g * v_stride + 16 * w);
   }
   for (int64_t t = first; t < last; ++t) {
     F32x16 v[Width];
+    for (int64_t b = 0; b < 16 * Width * Kv::kBytes; b += 64) __builtin_prefetch(next + t * v_stride * Kv::kBytes + b);
     for (int w = 0; w < Width; ++w) v[w] = Kv::get(values, t * v_stride + 16 * w);
     for (int g = 0; g < G; ++g) {
       F32x16 weight = set1(weights[g * weight_stride + t]);
@@ -106,8 +110,9 @@ void attend_heads(const DecodeAttention& a, int64_t head) {
   for (int g = 0; g < G; ++g) best[g] = set1(kMinusInf);
   for (int64_t p = origin; p < a.end; p += kLanes) {
     const uint8_t* page = page_of(kv, p);
+    const uint8_t* next = p + kLanes < a.end ? page_of(kv, p + kLanes) : page;
     F32x16 score[G];
-    page_scores<Kv, G>(page, q, kv.head_dim, score);
+    page_scores<Kv, G>(page, next, q, kv.head_dim, score);
     for (int g = 0; g < G; ++g) {
       if (a.end - p < kLanes) score[g] = first_lanes(score[g], set1(kMinusInf), a.end - p);
       if (p < a.begin) score[g] = first_lanes(set1(kMinusInf), score[g], a.begin - p);
@@ -130,14 +135,17 @@ void attend_heads(const DecodeAttention& a, int64_t head) {
   }
   for (int64_t p = origin; p < a.end; p += kLanes) {
     const uint8_t* values = page_of(kv, p) + kv.v_offset_bytes;
+    const uint8_t* next = p + kLanes < a.end ? page_of(kv, p + kLanes) + kv.v_offset_bytes : values;
     int64_t first = a.begin > p ? a.begin - p : 0, last = a.end - p < kLanes ? a.end - p : kLanes;
     const float* weights = a.scratch + (p - origin);
     int64_t d = 0;
     for (; d + 32 <= kv.v_stride; d += 32) {
-      page_values<Kv, G, 2>(values + d * Kv::kBytes, weights, kKeySplit, first, last, kv.v_stride, out + d);
+      page_values<Kv, G, 2>(values + d * Kv::kBytes, next + d * Kv::kBytes, weights, kKeySplit, first, last,
+                            kv.v_stride, out + d);
     }
     if (d < kv.v_stride) {
-      page_values<Kv, G, 1>(values + d * Kv::kBytes, weights, kKeySplit, first, last, kv.v_stride, out + d);
+      page_values<Kv, G, 1>(values + d * Kv::kBytes, next + d * Kv::kBytes, weights, kKeySplit, first, last,
+                            kv.v_stride, out + d);
     }
   }
 }
@@ -155,7 +163,8 @@ void attend_decode(const DecodeAttention& a) {
   a.kv.format == KvFormat::kF16 ? attend_decode_as<KvF16>(a) : attend_decode_as<KvF32>(a);
 }
 
-void merge_split(float* max_to, float* sum, float* out, float other_max, float other_sum, const float* other, int64_t n) {
+void merge_split(float* max_to, float* sum, float* out, float other_max, float other_sum, const float* other,
+                 int64_t n) {
   float m = *max_to > other_max ? *max_to : other_max;
   float both[16] = {*max_to - m, other_max - m};
   store(both, exp(load(both)));
@@ -171,19 +180,19 @@ template <class Kv>
 void attend_prefill_as(const PrefillAttention& a) {
   const KvView& kv = a.kv;
   const int64_t rows = a.queries * a.heads, tiles = (rows + kTileRows - 1) / kTileRows;
-  float* keys = a.scratch;                              // [v_stride][16]
-  float* values = keys + kLanes * kv.v_stride;          // [v_stride / 16][kKeyBlock][16]
-  float* weights = values + kKeyBlock * kv.v_stride;    // [kQueryRows][kKeyBlock]
-  float* best = weights + kQueryRows * kKeyBlock;       // [kQueryRows]
-  float* sums = best + kQueryRows;                      // [kQueryRows]
+  float* keys = a.scratch;                            // [v_stride][16]
+  float* values = keys + kLanes * kv.v_stride;        // [v_stride / 16][kKeyBlock][16]
+  float* weights = values + kKeyBlock * kv.v_stride;  // [kQueryRows][kKeyBlock]
+  float* best = weights + kQueryRows * kKeyBlock;     // [kQueryRows]
+  float* sums = best + kQueryRows;                    // [kQueryRows]
   for (int64_t r = 0; r < tiles * kTileRows; ++r) best[r] = kMinusInf, sums[r] = 0;
   memset(a.out, 0, static_cast<size_t>(tiles * kTileRows * kv.v_stride) * sizeof(float));
 
   const int64_t last = a.position + a.queries - 1;
   int64_t begin = a.window > 0 && a.position - a.window + 1 > 0 ? a.position - a.window + 1 : 0;
   for (int64_t block = begin / kKeyBlock * kKeyBlock; block <= last; block += kKeyBlock) {
-    const int64_t pages = (last - block) / kLanes + 1 < kKeyBlock / kLanes ? (last - block) / kLanes + 1
-                                                                           : kKeyBlock / kLanes;
+    const int64_t pages =
+        (last - block) / kLanes + 1 < kKeyBlock / kLanes ? (last - block) / kLanes + 1 : kKeyBlock / kLanes;
     const int64_t tokens = pages * kLanes;
     for (int64_t p = 0; p < pages; ++p) {
       if (kv.pages[block / kLanes + p] < 0) {  // behind the window: freed, masked below

@@ -82,6 +82,12 @@ void unpack_half(const PanelView& p, int64_t k0, int64_t kn, float* out) {
 }
 
 void pack_rows(const float* x, int64_t stride, int64_t rows, int64_t n, float* out) {
+  if (rows == kTileRows) {
+    for (int64_t k = 0; k < n; ++k) {
+      for (int64_t r = 0; r < kTileRows; ++r) out[k * kTileRows + r] = x[r * stride + k];
+    }
+    return;
+  }
   for (int64_t k = 0; k < n; ++k) {
     for (int64_t r = 0; r < kTileRows; ++r) out[k * kTileRows + r] = r < rows ? x[r * stride + k] : 0.0f;
   }
@@ -89,8 +95,8 @@ void pack_rows(const float* x, int64_t stride, int64_t rows, int64_t n, float* o
 
 // C[row][panel's 16 lanes] (+)= A B over k columns. A: element (row, k) at a[row * RowStride + k * KStride].
 template <int Panels, int RowStride, int KStride>
-HEARTH_INLINE void micro_tile(const float* a, const float* b, int64_t b_panel_stride, int64_t k, bool accumulate, float* c,
-                              int64_t c_row_stride, int64_t c_panel_stride) {
+HEARTH_INLINE void micro_tile(const float* a, const float* b, int64_t b_panel_stride, int64_t k, bool accumulate,
+                              float* c, int64_t c_row_stride, int64_t c_panel_stride) {
   F32x16 acc[kTileRows][Panels];
   for (int r = 0; r < kTileRows; ++r) {
     for (int p = 0; p < Panels; ++p) {
@@ -116,7 +122,8 @@ void gemm_panels(const GemmTile& t) {
   int64_t out_panel_stride = tiles * kTileRows * kLanes;
   for (int64_t k0 = 0; k0 < t.cols; k0 += kKBlock) {
     int64_t kn = t.cols - k0 < kKBlock ? t.cols - k0 : kKBlock;
-    for (int p = 0; p < Panels; ++p) t.unpack[p]->run(*t.unpack[p], t.panel[p], k0, kn, t.scratch + p * kKBlock * kLanes);
+    for (int p = 0; p < Panels; ++p)
+      t.unpack[p]->run(*t.unpack[p], t.panel[p], k0, kn, t.scratch + p * kKBlock * kLanes);
     for (int64_t i = 0; i < tiles; ++i) {
       micro_tile<Panels, 1, kTileRows>(t.a + (i * t.cols + k0) * kTileRows, t.scratch, kKBlock * kLanes, kn, k0 > 0,
                                        t.out + i * kTileRows * kLanes, kLanes, out_panel_stride);

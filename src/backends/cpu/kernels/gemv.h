@@ -1,4 +1,5 @@
-// Few rows times a panel: every weight is read once for up to four (AVX-512: eight) rows. Part of kernels.cpp.
+// Few rows times a panel: every weight is read once for up to four (AVX-512: eight, portable: one) rows. Part of
+// kernels.cpp.
 #pragma once
 
 #include "backends/cpu/kernels/planar.h"
@@ -10,9 +11,15 @@ namespace {
 #if defined(__AVX512F__)
 constexpr int kMaxPassRows = 8;
 template <int R>
-constexpr int kChains = R == 1 ? 4 : R == 2 ? 2 : 1;
-#else
+constexpr int kChains = R == 1   ? 4
+                        : R == 2 ? 2
+                                 : 1;
+#elif defined(__AVX2__)
 constexpr int kMaxPassRows = 4;
+template <int R>
+constexpr int kChains = 1;
+#else
+constexpr int kMaxPassRows = 1;
 template <int R>
 constexpr int kChains = 1;
 #endif
@@ -26,7 +33,9 @@ struct IntDot {
   const PanelView& panel;
   const int16_t* codes[R];
   const float* scales[R];
-  const int32_t* sums[R];
+  const int32_t* sums16[R];
+  const int32_t* sums32[R];
+  const float* totals[R];
 
   // sum[r] = the integer products of the 16 elements from e on.
   template <int Half>
@@ -47,35 +56,38 @@ struct IntDot {
     return t;
   }
 
-  static HEARTH_INLINE void clear(I32x16 (&sum)[R][kChain]) {
+  // Sums of 32 or 16 elements begin at -zero * (sum of the activations), so that they count from `zero`.
+  HEARTH_INLINE void begin32(I32x16 (&sum)[R][kChain], int64_t block) const {
     for (int r = 0; r < R; ++r) {
-      for (int i = 0; i < kChain; ++i) sum[r][i] = zero_i();
+      for (int i = 1; i < kChain; ++i) sum[r][i] = zero_i();
+      sum[r][0] = F::kZero != 0 ? set1(-F::kZero * sums32[r][block]) : zero_i();
+    }
+  }
+  HEARTH_INLINE void begin16(I32x16 (&sum)[R][kChain], int64_t group) const {
+    for (int r = 0; r < R; ++r) {
+      for (int i = 1; i < kChain; ++i) sum[r][i] = zero_i();
+      sum[r][0] = set1(-F::kZero * sums16[r][group]);
     }
   }
 
-  // Activation scale * sum of (code - zero) * activation code over 32 elements.
-  HEARTH_INLINE F32x16 block_value(const I32x16 (&sum)[kChain], int r, int64_t block) const {
-    I32x16 t = total(sum);
-    if constexpr (F::kZero != 0) t = sub(t, set1(F::kZero * (sums[r][2 * block] + sums[r][2 * block + 1])));
-    return mul(to_f32(t), set1(scales[r][block]));
-  }
-  HEARTH_INLINE F32x16 block_sum(int r, int64_t block) const {
-    return set1(scales[r][block] * static_cast<float>(sums[r][2 * block] + sums[r][2 * block + 1]));
+  // The sum in units of the weights' scale.
+  HEARTH_INLINE F32x16 value(const I32x16 (&sum)[kChain], int r, int64_t block) const {
+    return mul(to_f32(total(sum)), set1(scales[r][block]));
   }
 
   HEARTH_INLINE void plain(F32x16 (&acc)[R]) const {
     constexpr bool kMin = F::kScale == ScaleKind::kHalfMin;
     for (int64_t block = 0; block < panel.cols / 32; ++block) {
       I32x16 sum[R][kChain];
-      clear(sum);
+      begin32(sum, block);
       add16<0>(block * 32, sum);
       add16<1>(block * 32 + 16, sum);
       const uint16_t* scale = panel.scales + block * (kMin ? 32 : 16);
       F32x16 d = load_f16(scale);
-      for (int r = 0; r < R; ++r) acc[r] = fma(d, block_value(sum[r], r, block), acc[r]);
+      for (int r = 0; r < R; ++r) acc[r] = fma(d, value(sum[r], r, block), acc[r]);
       if constexpr (kMin) {
         F32x16 m = load_f16(scale + 16);
-        for (int r = 0; r < R; ++r) acc[r] = fma(m, block_sum(r, block), acc[r]);
+        for (int r = 0; r < R; ++r) acc[r] = fma(m, set1(totals[r][block]), acc[r]);
       }
     }
   }
@@ -89,13 +101,13 @@ struct IntDot {
         unrolled<4>([&]<int J>() {
           int64_t block = super * 8 + 4 * Quad + J;
           I32x16 sum[R][kChain];
-          clear(sum);
+          begin32(sum, block);
           add16<0>(block * 32, sum);
           add16<1>(block * 32 + 16, sum);
           F32x16 scale = byte_to_f32<J>(six.scale[Quad]);
-          for (int r = 0; r < R; ++r) part[r] = fma(scale, block_value(sum[r], r, block), part[r]);
+          for (int r = 0; r < R; ++r) part[r] = fma(scale, value(sum[r], r, block), part[r]);
           F32x16 min = byte_to_f32<J>(six.min[Quad]);
-          for (int r = 0; r < R; ++r) min_part[r] = fma(min, block_sum(r, block), min_part[r]);
+          for (int r = 0; r < R; ++r) min_part[r] = fma(min, set1(totals[r][block]), min_part[r]);
         });
       });
       F32x16 d = load_f16(panel.scales + super * 32), dmin = load_f16(panel.scales + super * 32 + 16);
@@ -112,13 +124,10 @@ struct IntDot {
         unrolled<4>([&]<int J>() {
           int64_t group = super * 16 + quad * 4 + J;
           I32x16 sum[R][kChain];
-          clear(sum);
+          begin16(sum, group);
           add16<J % 2>(group * 16, sum);
           F32x16 scale = signed_byte_to_f32<J>(scales4);
-          for (int r = 0; r < R; ++r) {
-            I32x16 t = sub(total(sum[r]), set1(F::kZero * sums[r][group]));
-            part[r] = fma(scale, mul(to_f32(t), set1(scales[r][group / 2])), part[r]);
-          }
+          for (int r = 0; r < R; ++r) part[r] = fma(scale, value(sum[r], r, group / 2), part[r]);
         });
       }
       F32x16 d = load_f16(panel.scales + super * 16);
@@ -129,12 +138,14 @@ struct IntDot {
 
 template <class F, int R>
 void dot_int_pass(const PanelView& panel, const IntRows& a, int64_t row, float* out) {
-  IntDot<F, R> dot{panel, {}, {}, {}};
+  IntDot<F, R> dot{panel, {}, {}, {}, {}, {}};
   F32x16 acc[R];
   for (int r = 0; r < R; ++r) {
     dot.codes[r] = a.codes + (row + r) * a.code_stride;
     dot.scales[r] = a.scales + (row + r) * a.scale_stride;
-    dot.sums[r] = a.sums + (row + r) * a.scale_stride * 2;
+    dot.sums16[r] = a.sums16 + (row + r) * a.scale_stride * 2;
+    dot.sums32[r] = a.sums32 + (row + r) * a.scale_stride;
+    dot.totals[r] = a.totals + (row + r) * a.scale_stride;
     acc[r] = zero_f();
   }
   if constexpr (F::kScale == ScaleKind::kSixBit) {
@@ -153,9 +164,11 @@ void dot_int(const PanelView& panel, const IntRows& a, int64_t rows, float* out)
   if constexpr (kMaxPassRows >= 8) {
     for (; rows - row >= 8; row += 8) dot_int_pass<F, 8>(panel, a, row, out);
   }
-  for (; rows - row >= 4; row += 4) dot_int_pass<F, 4>(panel, a, row, out);
-  if (rows - row >= 2) dot_int_pass<F, 2>(panel, a, row, out), row += 2;
-  if (rows - row >= 1) dot_int_pass<F, 1>(panel, a, row, out);
+  if constexpr (kMaxPassRows >= 4) {
+    for (; rows - row >= 4; row += 4) dot_int_pass<F, 4>(panel, a, row, out);
+    if (rows - row >= 2) dot_int_pass<F, 2>(panel, a, row, out), row += 2;
+  }
+  for (; row < rows; ++row) dot_int_pass<F, 1>(panel, a, row, out);
 }
 
 // Float weights [n][16]. Four sums a row, whatever the number of rows, so that a row's result does not depend on it.

@@ -14,8 +14,8 @@ template <int CodeBits, int HighBits, int Zero, ScaleKind Kind>
 struct Planar {
   static constexpr int kCodeBits = CodeBits, kHighBits = HighBits, kZero = Zero;
   static constexpr ScaleKind kScale = Kind;
-  static constexpr int64_t kLineElems = 32 / CodeBits;                            // elements in one 64-byte line
-  static constexpr int64_t kGroup = Kind == ScaleKind::kByte ? 16 : 32;           // elements that share a scale
+  static constexpr int64_t kLineElems = 32 / CodeBits;                   // elements in one 64-byte line
+  static constexpr int64_t kGroup = Kind == ScaleKind::kByte ? 16 : 32;  // elements that share a scale
   static constexpr bool kSuper = Kind == ScaleKind::kSixBit || Kind == ScaleKind::kByte;  // scales per 256
 };
 using PlanarQ8_0 = Planar<8, 0, 128, ScaleKind::kHalf>;

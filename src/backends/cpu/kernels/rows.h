@@ -73,7 +73,9 @@ void rope(float* x, const float* cos, const float* sin, int64_t dims, bool half)
 void quantize(const float* x, int64_t n, int32_t limit, const IntRows& out, int64_t row) {
   int16_t* codes = out.codes + row * out.code_stride;
   float* scales = out.scales + row * out.scale_stride;
-  int32_t* sums = out.sums + row * out.scale_stride * 2;
+  int32_t* sums16 = out.sums16 + row * out.scale_stride * 2;
+  int32_t* sums32 = out.sums32 + row * out.scale_stride;
+  float* totals = out.totals + row * out.scale_stride;
   for (int64_t block = 0; block < n / kActBlock; ++block) {
     F32x16 a = load(x + block * kActBlock), b = load(x + block * kActBlock + 16);
     float largest = max_lanes(max(abs(a), abs(b)));
@@ -84,9 +86,11 @@ void quantize(const float* x, int64_t n, int32_t limit, const IntRows& out, int6
     I32x16 ia = round_to_int(mul(a, inverse)), ib = round_to_int(mul(b, inverse));
     store_i16_interleaved(codes + block * kActBlock, ia);
     store_i16_interleaved(codes + block * kActBlock + 16, ib);
-    sums[2 * block] = sum_lanes(ia);
-    sums[2 * block + 1] = sum_lanes(ib);
+    sums16[2 * block] = sum_lanes(ia);
+    sums16[2 * block + 1] = sum_lanes(ib);
+    sums32[block] = sums16[2 * block] + sums16[2 * block + 1];
     scales[block] = largest == largest ? (usable ? scale : 0.0f) : largest;  // NaN stays NaN
+    totals[block] = scales[block] * static_cast<float>(sums32[block]);
   }
 }
 

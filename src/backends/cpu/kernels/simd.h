@@ -90,7 +90,8 @@ HEARTH_INLINE void f16_halves(I32x16 a, F32x16& low, F32x16& high) {
 }
 // 16 values of int16 range, each four in the order 0, 2, 1, 3.
 HEARTH_INLINE void store_i16_interleaved(int16_t* p, I32x16 a) {
-  const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
+  const __m256i order =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_shuffle_epi8(_mm512_cvtepi32_epi16(a.v), order));
 }
 
@@ -222,7 +223,8 @@ HEARTH_INLINE void f16_halves(I32x16 a, F32x16& low, F32x16& high) {
 }
 // 16 values of int16 range, each four in the order 0, 2, 1, 3.
 HEARTH_INLINE void store_i16_interleaved(int16_t* p, I32x16 a) {
-  const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
+  const __m256i order =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
   __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xd8);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_shuffle_epi8(packed, order));
 }

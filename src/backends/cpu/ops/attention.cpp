@@ -99,7 +99,8 @@ class DecodeAttentionStep : public AttentionStep {
     total_ = worker.take<float>(partial_floats());
     part_ = worker.take<float>(partial_floats());
     context.worker_bytes = std::max(context.worker_bytes, worker.used_bytes());
-    size_t shared = context.workers > 1 ? static_cast<size_t>(few_tasks_ * max_splits_ * partial_floats()) * sizeof(float) : 0;
+    size_t shared =
+        context.workers > 1 ? static_cast<size_t>(few_tasks_ * max_splits_ * partial_floats()) * sizeof(float) : 0;
     context.shared_bytes = std::max(context.shared_bytes, shared);
     shared_ = reinterpret_cast<float*>(context.shared);
   }
@@ -249,7 +250,8 @@ class PrefillAttentionStep : public AttentionStep {
     float *plain = at<float>(worker.scratch, rows_), *packed = at<float>(worker.scratch, packed_);
     for (int64_t r = 0; r < rows; ++r) query(row0 + r / heads, first_head + r % heads, plain + r * head_dim_);
     for (int64_t r = 0; r < rows; r += group) {
-      kernels_.pack_rows(plain + r * head_dim_, head_dim_, std::min(group, rows - r), head_dim_, packed + r * head_dim_);
+      kernels_.pack_rows(plain + r * head_dim_, head_dim_, std::min(group, rows - r), head_dim_,
+                         packed + r * head_dim_);
     }
     float* result = at<float>(worker.scratch, result_);
     kernels_.attend_prefill(
@@ -267,7 +269,7 @@ class PrefillAttentionStep : public AttentionStep {
     }
   }
 
-  int64_t queries_;                           // of a tile
+  int64_t queries_;                          // of a tile
   size_t rows_, packed_, scratch_, result_;  // in the worker's scratch
 };
 

@@ -32,7 +32,8 @@ std::unique_ptr<CpuStep> prepare(const RmsNormOp& op, PrepareContext& context) {
   int64_t cols = context.graph.value(op.x).cols, run = context.graph.weight(op.norm.weight).cols;
   return row_step(context.graph.value(op.x).rows,
                   [=, eps = op.norm.eps, norm = context.kernels.rms_norm](const Launch&, int64_t row) {
-                    for (int64_t c = 0; c < cols; c += run) norm(x + row * cols + c, weight, run, eps, out + row * cols + c);
+                    for (int64_t c = 0; c < cols; c += run)
+                      norm(x + row * cols + c, weight, run, eps, out + row * cols + c);
                   });
 }
 
@@ -57,9 +58,8 @@ std::unique_ptr<CpuStep> prepare(const GluOp& op, PrepareContext& context) {
   float* out = context.value(op.out);
   int64_t cols = context.graph.value(op.out).cols;
   auto glu = op.activation == Activation::kSilu ? context.kernels.silu_mul : context.kernels.gelu_mul;
-  return row_step(context.graph.value(op.out).rows, [=](const Launch&, int64_t row) {
-    glu(gate + row * cols, up + row * cols, cols, out + row * cols);
-  });
+  return row_step(context.graph.value(op.out).rows,
+                  [=](const Launch&, int64_t row) { glu(gate + row * cols, up + row * cols, cols, out + row * cols); });
 }
 
 std::unique_ptr<CpuStep> prepare(const AddOp& op, PrepareContext& context) {

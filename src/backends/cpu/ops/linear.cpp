@@ -1,5 +1,7 @@
 // out = x W^T with everything that passes fold into it. Few rows go through products that read each weight once; many
 // through tiles that unpack weights to f32. Which of the two depends on the plan only, never on the rows of a step.
+#include <cstring>
+
 #include "backends/cpu/step.h"
 #include "base/checked_math.h"
 
@@ -42,13 +44,11 @@ class LinearStep : public CpuStep {
   void finish(const Part& part, int64_t panel, int64_t first_row, int64_t rows, const float* tile) const {
     int64_t n = part.matrix->rows, col = panel * kLanes, width = std::min(kLanes, n - col);
     for (int64_t r = 0; r < rows; ++r) {
-      const float* from = tile + r * kLanes;
       int64_t at = (first_row + r) * n + col;
-      float* to = part.out + at;
       if (residual_) {
-        for (int64_t i = 0; i < width; ++i) to[i] = residual_[at + i] + from[i];
+        kernels_.add(residual_ + at, tile + r * kLanes, width, part.out + at);
       } else {
-        for (int64_t i = 0; i < width; ++i) to[i] = from[i];
+        std::memcpy(part.out + at, tile + r * kLanes, static_cast<size_t>(width) * sizeof(float));
       }
     }
   }
@@ -56,7 +56,7 @@ class LinearStep : public CpuStep {
     if (!part.bias) return;
     int64_t col = panel * kLanes, width = std::min(kLanes, part.matrix->rows - col);
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t i = 0; i < width; ++i) tile[r * kLanes + i] += part.bias[col + i];
+      kernels_.add(tile + r * kLanes, part.bias + col, width, tile + r * kLanes);
     }
   }
 
@@ -110,11 +110,11 @@ class GemvStep : public LinearStep {
     const float* floats = x_;
     if (rows == 1) {
       // Each worker prepares the row for itself: cheaper than a barrier.
-      ints = rows_at(worker.scratch, own_, 1);
+      ints = rows_at(worker.scratch, own_);
       if (norm_) floats = at<float>(worker.scratch, float_row_);
       prepare_row(0, norm_ ? at<float>(worker.scratch, float_row_) : nullptr, ints);
     } else {
-      ints = rows_at(shared_, all_, rows);
+      ints = rows_at(shared_, all_);
       if (norm_ && need_floats_) floats = at<float>(shared_, float_rows_);
       worker.each_tile(rows, [&](int64_t r) {
         float* normed = at<float>(worker.scratch, float_row_);
@@ -131,7 +131,7 @@ class GemvStep : public LinearStep {
 
  private:
   struct IntPlace {
-    size_t codes, scales, sums;
+    size_t codes, scales, sums16, sums32, totals;
   };
 
   bool uses_ints(const Matrix& matrix) const { return matrix.kind && has_integer_codes(*matrix.kind); }
@@ -139,12 +139,18 @@ class GemvStep : public LinearStep {
   IntPlace place(Pieces& pieces, int64_t rows) const {
     if (!need_ints_) return {};
     int64_t blocks = cols_ / kActBlock;
-    return {pieces.take<int16_t>(rows * cols_), pieces.take<float>(rows * blocks), pieces.take<int32_t>(rows * 2 * blocks)};
+    return {.codes = pieces.take<int16_t>(rows * cols_),
+            .scales = pieces.take<float>(rows * blocks),
+            .sums16 = pieces.take<int32_t>(rows * 2 * blocks),
+            .sums32 = pieces.take<int32_t>(rows * blocks),
+            .totals = pieces.take<float>(rows * blocks)};
   }
-  IntRows rows_at(std::byte* base, const IntPlace& place, int64_t) const {
+  IntRows rows_at(std::byte* base, const IntPlace& place) const {
     return {.codes = at<int16_t>(base, place.codes),
             .scales = at<float>(base, place.scales),
-            .sums = at<int32_t>(base, place.sums),
+            .sums16 = at<int32_t>(base, place.sums16),
+            .sums32 = at<int32_t>(base, place.sums32),
+            .totals = at<float>(base, place.totals),
             .code_stride = cols_,
             .scale_stride = cols_ / kActBlock};
   }
@@ -248,7 +254,9 @@ class GemmStep : public LinearStep {
 
  private:
   // A unit is what one tile makes: a gate and an up panel, or neighbouring panels of one part.
-  int64_t units(const Part& part) const { return glu_ ? part.matrix->panels() : ceil_div<int64_t>(part.matrix->panels(), kernels_.gemm_panels); }
+  int64_t units(const Part& part) const {
+    return glu_ ? part.matrix->panels() : ceil_div<int64_t>(part.matrix->panels(), kernels_.gemm_panels);
+  }
 
   void unit(int64_t u, int64_t first_row, int64_t rows, const Worker& worker) const {
     int64_t padded = round_up(rows, kernels_.gemm_rows);
