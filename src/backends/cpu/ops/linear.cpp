@@ -8,7 +8,8 @@
 namespace hearth::cpu {
 namespace {
 
-// Most rows of a GEMM tile: unpacking a panel is shared by them, and their activations should stay in the L2 cache.
+// Most rows of a GEMM at a time: unpacking a panel is shared by them, their activations should stay in the L2 cache,
+// and the packed copy of activations should stay small.
 constexpr int64_t kRowBlock = 512;
 
 struct Part {
@@ -223,33 +224,25 @@ class GemmStep : public LinearStep {
     Pieces worker;
     normed_ = worker.take<float>(norm_ ? group * cols_ : 0);
     scratch_ = worker.take<float>(2 * kKBlock * kLanes);
-    out_ = worker.take<float>(2 * round_up(std::min(rows, kRowBlock + group), group) * kLanes);
+    int64_t block_rows = round_up(std::min(rows, kRowBlock), group);
+    out_ = worker.take<float>(2 * block_rows * kLanes);
     context.worker_bytes = std::max(context.worker_bytes, worker.used_bytes());
     Pieces shared;
-    packed_ = shared.take<float>(round_up(rows, group) * cols_);
+    packed_ = shared.take<float>(block_rows * cols_);
     context.shared_bytes = std::max(context.shared_bytes, shared.used_bytes());
   }
 
   void run(const Launch& launch, const Worker& worker) const override {
     int64_t rows = launch.count(kind_), group = kernels_.gemm_rows;
-    float* packed = at<float>(shared_, packed_);
-    worker.each_tile(ceil_div(rows, group), [&](int64_t t) {
-      int64_t n = std::min(group, rows - t * group);
-      const float* x = x_ + t * group * cols_;
-      if (norm_) {
-        float* normed = at<float>(worker.scratch, normed_);
-        for (int64_t r = 0; r < n; ++r) kernels_.rms_norm(x + r * cols_, norm_, cols_, eps_, normed + r * cols_);
-        x = normed;
-      }
-      kernels_.pack_rows(x, cols_, n, cols_, packed + t * group * cols_);
-    });
-    worker.barrier();
-    int64_t blocks = ceil_div(rows, kRowBlock);
-    int64_t block_rows = round_up(ceil_div(rows, blocks), group);
-    worker.each_tile(blocks * units_, [&](int64_t t) {
-      int64_t first = t / units_ * block_rows;
-      unit(t % units_, first, std::min(block_rows, rows - first), worker);
-    });
+    int64_t blocks = ceil_div(rows, kRowBlock), block_rows = round_up(ceil_div(rows, blocks), group);
+    for (int64_t first = 0; first < rows; first += block_rows) {
+      if (first > 0) worker.barrier();  // the packed rows of the block before have been read
+      int64_t n = std::min(block_rows, rows - first);
+      worker.each_tile(ceil_div(n, group),
+                       [&](int64_t t) { pack(first, t * group, std::min(group, n - t * group), worker); });
+      worker.barrier();
+      worker.each_tile(units_, [&](int64_t u) { unit(u, first, n, worker); });
+    }
   }
 
  private:
@@ -258,10 +251,21 @@ class GemmStep : public LinearStep {
     return glu_ ? part.matrix->panels() : ceil_div<int64_t>(part.matrix->panels(), kernels_.gemm_panels);
   }
 
+  // Rows [first + row, + rows), normalized, become one micro-tile of A.
+  void pack(int64_t first, int64_t row, int64_t rows, const Worker& worker) const {
+    const float* x = x_ + (first + row) * cols_;
+    if (norm_) {
+      float* normed = at<float>(worker.scratch, normed_);
+      for (int64_t r = 0; r < rows; ++r) kernels_.rms_norm(x + r * cols_, norm_, cols_, eps_, normed + r * cols_);
+      x = normed;
+    }
+    kernels_.pack_rows(x, cols_, rows, cols_, at<float>(shared_, packed_) + row * cols_);
+  }
+
   void unit(int64_t u, int64_t first_row, int64_t rows, const Worker& worker) const {
     int64_t padded = round_up(rows, kernels_.gemm_rows);
     float* out = at<float>(worker.scratch, out_);
-    GemmTile tile{.a = at<float>(shared_, packed_) + first_row * cols_,
+    GemmTile tile{.a = at<float>(shared_, packed_),
                   .rows = rows,
                   .cols = cols_,
                   .panels = 2,
