@@ -274,9 +274,7 @@ class Chat {
 
 Result<void> chat(ChatFlags& flags) {
   if (flags.model.path.empty()) {
-    return fail(ErrorCode::kUsage,
-                "no model ships with this version; fetch one, then `hearth chat FILE`:\n"
-                "  curl -LO https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/resolve/main/Qwen3-0.6B-Q8_0.gguf");
+    HEARTH_ASSIGN(flags.model.path, model_in_the_box());
   }
   HEARTH_ASSIGN(std::shared_ptr<Model> model, open_model(flags.model));
   HEARTH_ASSIGN(std::unique_ptr<Engine> engine, Engine::create(model, flags.model.engine));

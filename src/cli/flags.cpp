@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <random>
 
 #include "cli/command.h"
@@ -32,6 +33,25 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   add("--prefill-rows", flags.engine.prefill_rows, "Most prompt tokens in one step")->check(CLI::Range(1, 2048));
   with_environment(command.add_flag("--deterministic", flags.engine.deterministic,
                                     "Output that is bit-equal whatever else runs or is cached; slower"));
+}
+
+Result<std::string> model_in_the_box() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
+  // Installed beside the program's prefix, or in the source tree above the build folder.
+  for (const char* folder : {"../share/hearth/models", "../../models"}) {
+    fs::path path = program / folder / "pocket-dense.gguf";
+    if (!fs::exists(path, error)) continue;
+    fmt::print(stderr,
+               "Using the small model in the box, which tells simple stories and knows little. A bigger one:\n"
+               "  curl -LO https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/resolve/main/Qwen3-0.6B-Q8_0.gguf\n");
+    return fs::weakly_canonical(path, error).string();
+  }
+  return fail(
+      ErrorCode::kNotFound,
+      "no model was given and the one in the box (share/hearth/models/pocket-dense.gguf) is not installed; give "
+      "the path of a GGUF file");
 }
 
 Result<std::shared_ptr<Model>> open_model(const ModelFlags& flags) {

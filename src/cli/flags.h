@@ -23,6 +23,10 @@ struct ModelFlags {
 // MODEL (required) and the flags that decide how it is loaded and run.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
+// The model that ships with Hearth, for commands that were given none: says on stderr which one it is and how to get a
+// bigger one. kNotFound when the box was not installed.
+Result<std::string> model_in_the_box();
+
 // Opens the model, with progress on a terminal when it takes long.
 Result<std::shared_ptr<Model>> open_model(const ModelFlags& flags);
 

@@ -50,6 +50,9 @@ nlohmann::ordered_json token_json(const Text& text, const TokenEvent& event) {
 Result<void> run(RunFlags& flags) {
   HEARTH_ASSIGN(std::string prompt, prompt_text(flags));
   if (prompt.empty()) return fail(ErrorCode::kUsage, "the prompt is empty");
+  if (flags.model.path.empty()) {
+    HEARTH_ASSIGN(flags.model.path, model_in_the_box());
+  }
   auto start = std::chrono::steady_clock::now();
   HEARTH_ASSIGN(std::shared_ptr<Model> model, open_model(flags.model));
   HEARTH_ASSIGN(std::unique_ptr<Engine> engine, Engine::create(model, flags.model.engine));
@@ -108,6 +111,7 @@ void add_run(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = add_command(app, "run", "Answer one prompt", exit_code, [flags] { return run(*flags); });
   add_model_flags(*command, flags->model);
+  command->get_option("MODEL")->required(false);
   add_sampling_flags(*command, flags->sampling);
   command->add_option("-p,--prompt", flags->prompt, "The prompt");
   command->add_option("-f,--file", flags->prompt_file, "Read the prompt from a file; -: from stdin");

@@ -36,7 +36,6 @@ class Usage(unittest.TestCase):
         for args in (
             [],
             ["frobnicate"],
-            ["run"],
             ["run", MODEL, "-p", "x", "--no-such-flag"],
             ["run", MODEL, "-p", "x", "-t", "-3"],
             ["run", MODEL, "-p", "x", "-c", "ten"],
@@ -53,7 +52,7 @@ class Usage(unittest.TestCase):
             ["run", MODEL, "-p", "x", "--top-p", "2"],
             ["run", MODEL, "--raw"],
             ["run", MODEL, "--raw", "-p", "word " * 3000, "-c", "512"],
-            ["chat"],
+            ["bench"],
             ["synth", "qwen9-1t", "/tmp/never.gguf"],
             ["synth", "qwen3-0.6b", "/tmp/never.gguf", "--mix", "q17_z"],
             ["completions", "tcsh"],
@@ -62,11 +61,14 @@ class Usage(unittest.TestCase):
             self.assertEqual(done.returncode, 2, (args, done.stderr))
             self.assertEqual(done.stdout, "", args)
             self.assertTrue(done.stderr.startswith("hearth: "), (args, done.stderr))
-            if args[:1] != ["chat"]:
-                self.assertEqual(done.stderr.count("\n"), 1, (args, done.stderr))
+            self.assertEqual(done.stderr.count("\n"), 1, (args, done.stderr))
 
-    def test_chat_without_a_model_prints_the_line_that_fetches_one(self):
-        self.assertRegex(hearth("chat").stderr, r"curl -LO https://\S+\.gguf")
+    def test_without_a_model_the_box_answers_and_says_how_to_get_a_bigger_one(self):
+        for done in (hearth("run", "-p", "Tell me a story about a cat.", "-n", "60", "--temperature", "0"),
+                     hearth("chat", "-n", "60", "--temperature", "0", stdin="Tell me a story about a cat.\n")):
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, r"curl -LO https://\S+\.gguf")
+            self.assertRegex(done.stdout, r"(?i)\bcat\b")
 
 
 class BadFiles(unittest.TestCase):
