@@ -5,10 +5,12 @@ Usage: reference.py CLI templates DIR CONVERSATIONS.json   every template with e
 Prints what differs and exits with 1 if anything does; with 77 if jinja2 is missing.
 """
 import datetime
+import functools
 import json
 import os
 import subprocess
 import sys
+import warnings
 
 try:
     import jinja2
@@ -18,6 +20,7 @@ except ImportError:
     print("jinja2 is not installed")
     sys.exit(77)
 
+warnings.simplefilter("ignore")
 NOW = datetime.datetime(2025, 7, 4, 15, 9, 26)
 
 
@@ -49,12 +52,13 @@ def environment():
 
 
 ENV = environment()
+COMPILED = functools.lru_cache(maxsize=64)(ENV.from_string)
 
 
 def render(case):
     """(True, text) or (False, error)."""
     try:
-        template = ENV.from_string(case["template"])
+        template = COMPILED(case["template"])
         # Through JSON, so that no object is shared between cases.
         context = json.loads(json.dumps(case["context"]))
         return True, template.render(bos_token="<s>", eos_token="</s>", **context)
@@ -75,6 +79,8 @@ def compare(cli, cases):
     for case, line in zip(cases, outputs):
         ok, want = render(case)
         output = json.loads(line)
+        if ok and " at 0x" in want:
+            continue  # Python printed an address
         rendered += ok
         raised += not ok
         if ok == output["ok"] and (not ok or want == output["text"]):

@@ -20,9 +20,9 @@ int main() {
   for (std::string line; std::getline(std::cin, line);) {
     const auto input = nlohmann::ordered_json::parse(line);
     hearth::TemplateOptions options{.bos_token = input.value("bos_token", "<s>"),
-                                  .eos_token = input.value("eos_token", "</s>"),
-                                  .now = now,
-                                  .strict_sandbox = input.value("strict", true)};
+                                    .eos_token = input.value("eos_token", "</s>"),
+                                    .now = now,
+                                    .strict_sandbox = input.value("strict", true)};
     nlohmann::ordered_json output;
     const auto fail = [&](const hearth::Error& error) { output = {{"ok", false}, {"error", error.message}}; };
     auto parsed = hearth::ChatTemplate::parse(input["template"].get<std::string>());

@@ -84,7 +84,7 @@ struct Stmt;
 using Body = std::vector<std::unique_ptr<Stmt>>;
 
 struct Macro {
-  std::string name;
+  std::string name;  // empty for the body of a call block
   std::vector<std::string> parameters;
   std::vector<ExprPtr> defaults;  // for the last parameters
   Body body;

@@ -42,6 +42,13 @@ bool test_same(Interpreter& interpreter, const Value& input, Args& args) {
   return interpreter.equal(input, other);
 }
 
+// Names are looked up in a dict of Python's, which refuses what it cannot hash.
+bool is_name(Interpreter& interpreter, const Value& input) {
+  const bool list = input.sequence() != nullptr && input.sequence()->is_list();
+  if (list || input.dict() != nullptr) interpreter.fail("{} cannot be the name of a filter or test", type_name(input));
+  return input.is_string();
+}
+
 template <CharClass wanted>
 bool test_case(Interpreter& interpreter, const Value& input, Args& args) {
   Parameters parameters(interpreter, "lower and upper", args, {});
@@ -75,7 +82,7 @@ constexpr Entry kTests[] = {
     {"filter",
      [](Interpreter& interpreter, const Value& input, Args& args) {
        Parameters parameters(interpreter, "filter", args, {});
-       return input.is_string() && find_filter(input.bytes()) != nullptr;
+       return is_name(interpreter, input) && find_filter(input.bytes()) != nullptr;
      }},
     {"float", plain<[](const Value& v) { return v.is<double>(); }>},
     {"ge", compares<Operator::kGe>},
@@ -109,7 +116,7 @@ constexpr Entry kTests[] = {
     {"test",
      [](Interpreter& interpreter, const Value& input, Args& args) {
        Parameters parameters(interpreter, "test", args, {});
-       return input.is_string() && find_test(input.bytes()) != nullptr;
+       return is_name(interpreter, input) && find_test(input.bytes()) != nullptr;
      }},
     {"true", plain<[](const Value& v) { return v.is<bool>() && v.get<bool>(); }>},
     {"undefined", plain<[](const Value& v) { return v.is_undefined(); }>},

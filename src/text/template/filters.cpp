@@ -249,31 +249,32 @@ Value filter_from_json(Interpreter& interpreter, const Value& input, Args& args)
   return interpreter.from_json(json, all_trusted(input.text()));
 }
 
-// (key to compare, item), in order of the key.
+// (key to compare, item), in order of the key. With `multiple` the attribute may name several, separated by commas, and
+// keys are lists of them, as in Jinja: equal keys (two undefined ones, too) are then never ordered.
 std::vector<std::pair<Value, Value>> sorted_by(Interpreter& interpreter, std::vector<Value> items,
                                                const Value* attribute, bool case_sensitive, bool reverse,
-                                               const Value* fallback) {
+                                               const Value* fallback, bool multiple) {
   std::vector<std::pair<Value, Value>> keyed;
   for (Value& item : items) {
-    Value key = item;
-    if (given(attribute)) {
-      const auto part = [&](const Value& path) {
-        Value found = dotted_item(interpreter, item, path);
-        if (found.is_undefined() && fallback != nullptr) found = *fallback;
-        return comparison_key(interpreter, found, case_sensitive);
-      };
-      if (attribute->is_string() && attribute->bytes().find(',') != std::string::npos) {
-        std::vector<Value> parts;
+    const auto part = [&](const Value& path) {
+      Value found = path.is_none() ? item : dotted_item(interpreter, item, path);
+      if (found.is_undefined() && fallback != nullptr) found = *fallback;
+      return comparison_key(interpreter, found, case_sensitive);
+    };
+    Value key;
+    if (multiple) {
+      std::vector<Value> parts;
+      if (given(attribute) && attribute->is_string()) {
         for (const Value& path : split(interpreter, attribute->text(), ",", -1, false)) parts.push_back(part(path));
-        key = interpreter.list(std::move(parts));
       } else {
-        key = part(*attribute);
+        parts.push_back(part(attribute != nullptr ? *attribute : Value(None{})));
       }
+      key = interpreter.list(std::move(parts));
     } else {
-      key = comparison_key(interpreter, item, case_sensitive);
+      key = part(*attribute);
     }
     keyed.emplace_back(std::move(key), std::move(item));
-    if (!interpreter.ok()) break;
+    if (!interpreter.charge()) break;
   }
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
     return reverse ? interpreter.less(b.first, a.first) : interpreter.less(a.first, b.first);
@@ -298,7 +299,7 @@ Value filter_groupby(Interpreter& interpreter, const Value& input, Args& args) {
     out.push_back(std::move(pair));
   };
   for (auto& [item_key, item] :
-       sorted_by(interpreter, interpreter.iterate(input), parameters[0], case_sensitive, false, parameters[1])) {
+       sorted_by(interpreter, interpreter.iterate(input), parameters[0], case_sensitive, false, parameters[1], false)) {
     if (!group.empty() && !interpreter.equal(key, item_key)) close();
     key = item_key;
     group.push_back(item);
@@ -319,7 +320,9 @@ Value filter_indent(Interpreter& interpreter, const Value& input, Args& args) {
   }
   const bool first = parameters[1] != nullptr && interpreter.truthy(*parameters[1]);
   const bool blank = parameters[2] != nullptr && interpreter.truthy(*parameters[2]);
-  const TextPtr text = interpreter.str(input);
+  if (input.is_undefined()) return interpreter.fail_undefined(input);
+  if (!input.is_string()) return interpreter.fail("indent: {} is not a string", type_name(input));
+  const TextPtr text = input.get<TextPtr>();
   TextBuilder builder;
   if (first) builder.append(indentation, true);
   const auto lines = split_lines(interpreter, *text, false);
@@ -392,6 +395,7 @@ Value filter_case(Interpreter& interpreter, const Value& input, Args& args) {
 
 Value filter_map(Interpreter& interpreter, const Value& input, Args& args) {
   std::vector<Value> out;
+  if (!interpreter.truthy(input)) return generator(interpreter, std::move(out));
   if (args.positional.empty()) {
     Parameters parameters(interpreter, "map", args, {"attribute", "default"}, 1);
     if (!interpreter.ok()) return {};
@@ -416,6 +420,7 @@ Value filter_map(Interpreter& interpreter, const Value& input, Args& args) {
 template <bool by_attribute, bool keep>
 Value filter_select(Interpreter& interpreter, const Value& input, Args& args) {
   const size_t first = by_attribute ? 1 : 0;
+  if (!interpreter.truthy(input)) return generator(interpreter, {});
   if (args.positional.size() < first)
     return interpreter.fail("selectattr and rejectattr need the name of an attribute");
   std::vector<Value> out;
@@ -514,7 +519,7 @@ Value filter_sort(Interpreter& interpreter, const Value& input, Args& args) {
   const bool case_sensitive = parameters[1] != nullptr && interpreter.truthy(*parameters[1]);
   std::vector<Value> out;
   for (auto& [_, item] :
-       sorted_by(interpreter, interpreter.iterate(input), parameters[2], case_sensitive, reverse, nullptr)) {
+       sorted_by(interpreter, interpreter.iterate(input), parameters[2], case_sensitive, reverse, nullptr, true)) {
     out.push_back(std::move(item));
   }
   return interpreter.list(std::move(out));
@@ -604,7 +609,7 @@ Value filter_tojson(Interpreter& interpreter, const Value& input, Args& args) {
       const Int width = std::clamp(interpreter.integer(*parameters[1], "the indent of tojson"), Int{0}, Int{64});
       style.indent = std::string(static_cast<size_t>(width), ' ');
     }
-    style.item_separator = ",";
+    style.item_separator = std::string(1, ',');
   }
   if (given(parameters[2])) {
     const std::vector<Value> separators = interpreter.iterate(*parameters[2]);
@@ -634,11 +639,13 @@ Value filter_truncate(Interpreter& interpreter, const Value& input, Args& args) 
   const bool kill_words = parameters[1] != nullptr && interpreter.truthy(*parameters[1]);
   const TextPtr end = parameters[2] != nullptr ? interpreter.str(*parameters[2]) : literal_text("...");
   const Int leeway = given(parameters[3]) ? interpreter.integer(*parameters[3], "the leeway of truncate") : Int{5};
-  const Value text = Value(interpreter.str(input));
   const Int end_length = *interpreter.length(Value(end));
+  const auto input_length = interpreter.length(input);
+  if (!input_length) return interpreter.fail("truncate: {} has no length", type_name(input));
   if (!interpreter.ok() || length < end_length) return interpreter.fail("truncate: the end is longer than the length");
-  if (*interpreter.length(text) <= length + leeway) return text;
-  Value cut = interpreter.slice(text, None{}, Value(length - end_length), None{});
+  if (*input_length <= length + leeway) return input;
+  if (!input.is_string()) return interpreter.fail("truncate: {} is not a string", type_name(input));
+  Value cut = interpreter.slice(input, None{}, Value(length - end_length), None{});
   if (!kill_words && interpreter.ok()) {
     cut = interpreter.substring(cut.text(), 0, std::min(cut.bytes().rfind(' '), cut.bytes().size()));
   }
@@ -665,6 +672,8 @@ Value filter_unique(Interpreter& interpreter, const Value& input, Args& args) {
 
 Value filter_urlencode(Interpreter& interpreter, const Value& input, Args& args) {
   Parameters parameters(interpreter, "urlencode", args, {});
+  if (input.dict() != nullptr || input.sequence() != nullptr)
+    return interpreter.fail("urlencode: only strings are supported");
   if (input.dict() != nullptr || input.sequence() != nullptr)
     return interpreter.fail("urlencode: only strings are supported");
   const TextPtr text = interpreter.str(input);

@@ -225,7 +225,7 @@ Value Interpreter::format_percent(const Text& format, const Value& value) {
     if (!check_size(static_cast<Int>(out.size_bytes()) >> 4)) return {};
   }
   const bool leftovers = tuple != nullptr ? next_argument < tuple->items.size()
-                                          : next_argument == 0 && value.dict() == nullptr &&
+                                          : next_argument == 0 && value.dict() == nullptr && !value.is_undefined() &&
                                                 !(value.sequence() != nullptr && value.sequence()->is_list());
   if (ok() && leftovers && !named) return fail("a format has fewer conversions than there are values");
   return text(std::move(out), format.markup);

@@ -220,6 +220,7 @@ class Lexer {
   }
 
   void lex_comment(size_t from) {
+    if (from >= source_.size()) return advance(from);  // Jinja does not mind either
     const size_t close = source_.find("#}", from);
     if (close == std::string::npos) return fail("the comment that begins with {# is never closed with #}");
     size_t end = close + 2;
@@ -234,6 +235,7 @@ class Lexer {
 
   void lex_raw(size_t from) {
     advance(from);
+    if (pos_ >= source_.size()) return;  // Jinja does not mind either
     line_starting_ = source_[pos_ - 1] == '\n';
     for (size_t tag = pos_;; ++tag) {
       tag = source_.find("{%", tag);

@@ -297,8 +297,9 @@ void Interpreter::repr(TextBuilder& out, const Value& value, int depth) {
     out.append(fmt::format("<LoopContext {}/{}>", loop.index0 + 1, loop.items->items.size()), true);
   } else {
     const Callable& callable = *value.get<Callable*>();
-    out.append(callable.kind == Callable::kMacro ? fmt::format("<Macro '{}'>", callable.macro->name)
-                                                 : fmt::format("<function {}>", callable.name),
+    out.append(callable.kind == Callable::kMacro && callable.macro->name.empty() ? std::string("<Macro anonymous>")
+               : callable.kind == Callable::kMacro ? fmt::format("<Macro '{}'>", callable.macro->name)
+                                                   : fmt::format("<function {}>", callable.name),
                callable.kind == Callable::kMacro);
   }
 }

@@ -23,7 +23,7 @@ class Parser {
 
   Result<Template> run() {
     Template result;
-    result.body = parse_body({}, "");
+    result.body = parse_body({}, "", 1);
     if (error_) return std::move(*error_);
     result.names.assign(names_.begin(), names_.end());
     result.words.assign(words_.begin(), words_.end());
@@ -508,16 +508,15 @@ class Parser {
   }
 
   // Statements up to a tag named in `ends`, which is left as the current token.
-  Body parse_body(Words ends, std::string_view opener) {
+  Body parse_body(Words ends, std::string_view opener, int opener_line) {
     Body body;
     auto restore_depth = with(depth_, depth_);
     if (!enter()) return body;
-    const int first_line = peek().line;
     while (!error_) {
       const Token& token = peek();
       if (token.kind == TokenKind::kEnd) {
         if (ends.size() != 0) {
-          fail_at(first_line, fmt::format("{} is never closed; expected {}", opener, fmt::join(ends, " or ")));
+          fail_at(opener_line, fmt::format("{} is never closed; expected {}", opener, fmt::join(ends, " or ")));
         }
         break;
       }
@@ -542,10 +541,10 @@ class Parser {
   }
 
   // The body of a tag that makes a scope, from the end of its opening tag to behind the name of `end`.
-  Body parse_block(std::string_view end, std::string_view opener) {
+  Body parse_block(std::string_view end, std::string_view opener, int line) {
     open_block();
     auto restore_soft = with(soft_, false);
-    Body body = parse_body({end}, opener);
+    Body body = parse_body({end}, opener, line);
     take();
     return body;
   }
@@ -574,7 +573,7 @@ class Parser {
       auto stmt = statement(StmtKind::kFilterBlock, line);
       const int closures = closures_;
       stmt->expr = parse_filter_chain(parse_filter(nullptr));
-      stmt->body = parse_block("endfilter", "{% filter %}");
+      stmt->body = parse_block("endfilter", "{% filter %}", line);
       stmt->has_closure = closures_ != closures;
       return stmt;
     }
@@ -583,7 +582,7 @@ class Parser {
       auto stmt = statement(StmtKind::kGeneration, line);
       const int closures = closures_;
       auto restore_loops = with(loops_, 0);
-      stmt->body = parse_block("endgeneration", "{% generation %}");
+      stmt->body = parse_block("endgeneration", "{% generation %}", line);
       stmt->has_closure = closures_ != closures;
       return stmt;
     }
@@ -654,13 +653,13 @@ class Parser {
       Branch branch;
       branch.condition = parse_tuple(false, false, false);
       open_block();
-      branch.body = parse_body({"elif", "else", "endif"}, "{% if %}");
+      branch.body = parse_body({"elif", "else", "endif"}, "{% if %}", line);
       stmt->branches.push_back(std::move(branch));
       if (at_name("elif")) continue;
       if (skip_name("else")) {
         open_block();
         Branch otherwise;
-        otherwise.body = parse_body({"endif"}, "{% else %}");
+        otherwise.body = parse_body({"endif"}, "{% else %}", line);
         stmt->branches.push_back(std::move(otherwise));
       }
       take();  // endif
@@ -687,11 +686,11 @@ class Parser {
       auto restore_soft = with(soft_, false);
       {
         auto restore_loops = with(loops_, loops_ + 1);
-        stmt->body = parse_body({"endfor", "else"}, "{% for %}");
+        stmt->body = parse_body({"endfor", "else"}, "{% for %}", line);
       }
       if (skip_name("else")) {
         open_block();
-        stmt->else_body = parse_body({"endfor"}, "{% else %}");
+        stmt->else_body = parse_body({"endfor"}, "{% else %}", line);
       }
     }
     take();  // endfor
@@ -714,7 +713,7 @@ class Parser {
     stmt->kind = StmtKind::kSetBlock;
     const int closures = closures_;
     if (skip_operator("|")) stmt->expr = parse_filter_chain(parse_filter(nullptr));
-    stmt->body = parse_block("endset", "{% set %}");
+    stmt->body = parse_block("endset", "{% set %}", line);
     stmt->has_closure = closures_ != closures;
     return stmt;
   }
@@ -729,7 +728,7 @@ class Parser {
       expect_operator("=");
       stmt->bindings.emplace_back(std::move(target), parse_expression());
     }
-    stmt->body = parse_block("endwith", "{% with %}");
+    stmt->body = parse_block("endwith", "{% with %}", line);
     stmt->has_closure = closures_ != closures;
     return stmt;
   }
@@ -746,11 +745,11 @@ class Parser {
       }
     }
   }
-  void parse_macro_body(Macro& macro, std::string_view end, std::string_view opener) {
+  void parse_macro_body(Macro& macro, std::string_view end, std::string_view opener, int line) {
     macros_.push_back(&macro);
     const int closures = closures_;
     auto restore_loops = with(loops_, 0);
-    macro.body = parse_block(end, opener);
+    macro.body = parse_block(end, opener, line);
     macro.has_closure = closures_ != closures;
     ++closures_;
     macros_.pop_back();
@@ -761,18 +760,17 @@ class Parser {
     stmt->macro = std::make_unique<Macro>();
     stmt->macro->name = parse_target_name(false).name;
     parse_parameters(*stmt->macro);
-    parse_macro_body(*stmt->macro, "endmacro", "{% macro %}");
+    parse_macro_body(*stmt->macro, "endmacro", "{% macro %}", line);
     return stmt;
   }
   std::unique_ptr<Stmt> parse_call_block(int line) {
     take();
     auto stmt = statement(StmtKind::kCallBlock, line);
     stmt->macro = std::make_unique<Macro>();
-    stmt->macro->name = "caller";
     if (at_operator("(")) parse_parameters(*stmt->macro);
     stmt->expr = parse_expression();
     if (!error_ && stmt->expr->kind != ExprKind::kCall) fail("{% call %} needs a call of a macro");
-    parse_macro_body(*stmt->macro, "endcall", "{% call %}");
+    parse_macro_body(*stmt->macro, "endcall", "{% call %}", line);
     return stmt;
   }
 
