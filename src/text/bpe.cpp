@@ -111,11 +111,6 @@ Result<std::unique_ptr<BpeModel>> BpeModel::create(const Vocab& vocab, std::vect
   }
   MergeTable merges = read_merges(vocab.merges, spelled, warnings);
   std::unique_ptr<BpeModel> model(new BpeModel(vocab, std::move(pretokenizer), std::move(bytes), std::move(merges)));
-  auto missing = std::count(model->byte_ids_.begin(), model->byte_ids_.end(), -1);
-  if (missing) {
-    warnings.push_back(fmt::format("{} of 256 bytes have no token: text with them is encoded as {}", missing,
-                                   vocab.unknown >= 0 ? "the unknown token" : "nothing"));
-  }
   return model;
 }
 
