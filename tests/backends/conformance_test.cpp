@@ -112,12 +112,13 @@ class Conformance : public ::testing::TestWithParam<TestDevice> {
   // tolerance(kind) gives [kRows, cols].
   static constexpr int64_t kRows = 130;
   template <class F>
-  void compare_rows(const std::string& what, const Graph& graph, F&& tolerance) {
+  void compare_rows(const std::string& what, const Graph& graph, F&& tolerance,
+                    Activations activations = Activations::kDefault) {
     auto ok = verify(graph);
     ASSERT_TRUE(ok) << ok.error().message;
     std::vector<int32_t> tokens(kRows);
     for (size_t t = 0; t < tokens.size(); ++t) tokens[t] = static_cast<int32_t>(t);
-    Runner reference(*reference_, graph), device(*device_, graph);
+    Runner reference(*reference_, graph), device(*device_, graph, {.activations = activations});
     std::vector<float> want = reference.append(reference.add_sequence(), tokens, PlanKind::kPrefill, kRows);
     auto width = static_cast<size_t>(reference.vocab());
     for (PlanKind kind : {PlanKind::kDecode, PlanKind::kPrefill}) {
@@ -141,31 +142,31 @@ class Conformance : public ::testing::TestWithParam<TestDevice> {
   std::unique_ptr<Backend> device_, reference_;
 };
 
-// x W^T in double with the error that a device may make: of f32 sums everywhere, and of 16-bit activations (a scale
-// for each 32) in decode plans of formats with integer codes.
+// x W^T in double with the error that a device may make: of f32 sums everywhere, and of activations rounded to integers
+// up to `limit` (0: none), a scale for each 32.
 struct Product {
   std::vector<double> value, error;  // [rows, out]
 };
 
 Product multiply(std::span<const float> x, std::span<const float> w, int64_t rows, int64_t cols, int64_t out,
-                 bool integer_activations) {
+                 int limit) {
   Product p;
   for (int64_t r = 0; r < rows; ++r) {
     const float* a = x.data() + r * cols;
     std::vector<double> rounding(static_cast<size_t>(cols), 0.0);
-    for (int64_t block = 0; integer_activations && block < cols; block += 32) {
+    for (int64_t block = 0; limit > 0 && block < cols; block += 32) {
       int64_t end = std::min(block + 32, cols);
       double largest = 0;
       for (int64_t c = block; c < end; ++c) largest = std::max(largest, std::abs(static_cast<double>(a[c])));
-      for (int64_t c = block; c < end; ++c) rounding[static_cast<size_t>(c)] = largest / 32767 * 0.51;
+      for (int64_t c = block; c < end; ++c) rounding[static_cast<size_t>(c)] = largest / limit * 0.51;
     }
     for (int64_t o = 0; o < out; ++o) {
       double sum = 0, size = 0, error = 0;
       for (int64_t c = 0; c < cols; ++c) {
-        double product = static_cast<double>(a[c]) * w[static_cast<size_t>(o * cols + c)];
-        sum += product;
-        size += std::abs(product);
-        error += std::abs(w[static_cast<size_t>(o * cols + c)]) * rounding[static_cast<size_t>(c)];
+        double weight = w[static_cast<size_t>(o * cols + c)];
+        sum += a[c] * weight;
+        size += std::abs(a[c] * weight);
+        error += std::abs(weight) * rounding[static_cast<size_t>(c)];
       }
       p.value.push_back(sum);
       p.error.push_back(error + size * kEps * (8 + static_cast<double>(cols) / 8) + 1e-30);
@@ -185,10 +186,12 @@ struct LinearCase {
   Form form;
   int64_t cols, out;
   uint32_t seed;
+  Activations activations = Activations::kDefault;
 };
 
-TEST_P(Conformance, Linear) {
-  auto run = [&](const LinearCase& c) {
+class LinearConformance : public Conformance {
+ protected:
+  void run(const LinearCase& c) {
     const FormatInfo& info = format_info(c.format);
     bool integer_codes = planar_format(c.format) && info.group != CanonicalGroup::kFloat;
     Random random(c.seed);
@@ -233,7 +236,11 @@ TEST_P(Conformance, Linear) {
     auto tolerance = [&](PlanKind kind) {
       auto product = [&](size_t part) {
         std::vector<float> w = decode(m.graph.weight(op.parts[part].weight));
-        return multiply(x, w, kRows, c.cols, c.out, integer_codes && kind == PlanKind::kDecode);
+        int limit = !integer_codes                        ? 0
+                    : c.activations == Activations::kInt8 ? 127
+                    : kind == PlanKind::kDecode           ? 32767
+                                                          : 0;
+        return multiply(x, w, kRows, c.cols, c.out, limit);
       };
       Product y = product(0);
       for (size_t i = 0; i < y.value.size(); ++i) {
@@ -255,9 +262,11 @@ TEST_P(Conformance, Linear) {
       return y.error;
     };
     compare_rows(fmt::format("{} [{}, {}] {}", info.name, c.out, c.cols, kFormNames[static_cast<size_t>(c.form)]),
-                 m.graph, tolerance);
-  };
+                 m.graph, tolerance, c.activations);
+  }
+};
 
+TEST_P(LinearConformance, EveryFormat) {
   const int64_t outs[] = {1, 15, 16, 17, 33, 300};
   uint32_t seed = 0;
   for (FormatId format : all_formats()) {
@@ -278,15 +287,21 @@ TEST_P(Conformance, Linear) {
   }
 }
 
+TEST_P(LinearConformance, EightBitActivations) {
+  for (FormatId format : all_formats()) {
+    if (!planar_format(format)) continue;
+    run({.format = format, .form = Form::kBias, .cols = 512, .out = 33, .seed = 9, .activations = Activations::kInt8});
+  }
+}
+
 TEST_P(Conformance, Embed) {
   for (FormatId format : all_formats()) {
     int64_t block = format_info(format).block_elems;
-    for (int64_t cols : {block, ceil_div<int64_t>(320, block) * block}) {
-      Random random(static_cast<uint32_t>(cols));
-      GraphMaker m;
-      m.finish(m.embed("x", m.native_weight("table", kRows, cols, random.native(format, kRows, cols), format)));
-      compare_rows(fmt::format("embed {} [{}]", format_info(format).name, cols), m.graph, 1e-30);
-    }
+    int64_t cols = static_cast<int>(format) % 2 ? block : ceil_div<int64_t>(320, block) * block;
+    Random random(static_cast<uint32_t>(cols));
+    GraphMaker m;
+    m.finish(m.embed("x", m.native_weight("table", kRows, cols, random.native(format, kRows, cols), format)));
+    compare_rows(fmt::format("embed {} [{}]", format_info(format).name, cols), m.graph, 1e-30);
   }
 }
 
@@ -486,8 +501,9 @@ std::vector<TestDevice> tested_devices() {
   return devices;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Conformance, ::testing::ValuesIn(tested_devices()),
-                         [](const auto& info) { return info.param.label(); });
+std::string device_label(const ::testing::TestParamInfo<TestDevice>& info) { return info.param.label(); }
+INSTANTIATE_TEST_SUITE_P(All, Conformance, ::testing::ValuesIn(tested_devices()), device_label);
+INSTANTIATE_TEST_SUITE_P(All, LinearConformance, ::testing::ValuesIn(tested_devices()), device_label);
 
 }  // namespace
 }  // namespace hearth::testing

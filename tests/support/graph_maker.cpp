@@ -1,5 +1,9 @@
 #include "support/graph_maker.h"
 
+#include <sys/mman.h>
+
+#include <cstring>
+
 #include "base/check.h"
 #include "quant/encode.h"
 
@@ -14,14 +18,21 @@ WeightId GraphMaker::weight(std::string name, int64_t rows, int64_t cols, std::s
     encode_row(format, values.subspan(r * static_cast<size_t>(cols), static_cast<size_t>(cols)),
                bytes.data() + r * stride_bytes);
   }
-  return native_weight(std::move(name), rows, cols, std::move(bytes), format);
+  return native_weight(std::move(name), rows, cols, bytes, format);
 }
 
-WeightId GraphMaker::native_weight(std::string name, int64_t rows, int64_t cols, std::vector<std::byte> bytes,
+void GraphMaker::Unmap::operator()(std::byte* data) const { munmap(data, size_bytes); }
+
+WeightId GraphMaker::native_weight(std::string name, int64_t rows, int64_t cols, std::span<const std::byte> bytes,
                                    FormatId format) {
-  data_.push_back(std::move(bytes));
-  tensors_.push_back(
-      {.name = std::move(name), .format = format, .shape = {rows, cols}, .bytes = std::span(data_.back())});
+  void* shared = mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  HEARTH_CHECK(shared != MAP_FAILED, "cannot map {} bytes", bytes.size());
+  data_.emplace_back(static_cast<std::byte*>(shared), Unmap{bytes.size()});
+  std::memcpy(shared, bytes.data(), bytes.size());
+  tensors_.push_back({.name = std::move(name),
+                      .format = format,
+                      .shape = {rows, cols},
+                      .bytes = std::span<const std::byte>(data_.back().get(), bytes.size())});
   graph.weights.push_back({.tensor = &tensors_.back(), .rows = rows, .cols = cols});
   return {static_cast<int32_t>(graph.weights.size()) - 1};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ class GraphMaker {
   // `values` row-major, encoded; or native bytes as they are.
   WeightId weight(std::string name, int64_t rows, int64_t cols, std::span<const float> values,
                   FormatId format = FormatId::kF32);
-  WeightId native_weight(std::string name, int64_t rows, int64_t cols, std::vector<std::byte> bytes, FormatId format);
+  WeightId native_weight(std::string name, int64_t rows, int64_t cols, std::span<const std::byte> bytes,
+                         FormatId format);
 
   ValueId value(std::string name, int64_t cols, RowKind rows = RowKind::kToken);
   void add(std::string name, Op op) { graph.nodes.push_back({.name = std::move(name), .op = std::move(op)}); }
@@ -35,7 +37,13 @@ class GraphMaker {
   void finish(ValueId x);
 
  private:
-  std::deque<std::vector<std::byte>> data_;
+  // Weights lie in mapped files, and a backend may tell the kernel to drop pages it has copied; so the bytes lie in
+  // shared memory, where that loses nothing.
+  struct Unmap {
+    size_t size_bytes;
+    void operator()(std::byte* data) const;
+  };
+  std::vector<std::unique_ptr<std::byte, Unmap>> data_;
   std::deque<TensorEntry> tensors_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@ struct TestDevice {
   std::string name;  // of make_backend
   std::string isa;
   std::string label() const { return isa.empty() ? name : name + "_" + isa; }
+  friend std::ostream& operator<<(std::ostream& out, const TestDevice& device) { return out << device.label(); }
 };
 // The reference and every forced variant of the CPU. Some may not exist on this machine: then the backend cannot be
 // made.
