@@ -28,7 +28,7 @@ function(hearth_test name)
   target_compile_definitions(test_${name} PRIVATE
     HEARTH_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" HEARTH_SHARED_DATA="${PROJECT_SOURCE_DIR}/../shared/data")
   # Tests whose name ends in _slow run only in `./dev test --slow`.
-  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60 TEST_FILTER -*_slow)
-  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60 TEST_FILTER *_slow
+  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_FILTER -*_slow)
+  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_FILTER *_slow
     TEST_LIST ${name}_slow_tests PROPERTIES LABELS slow)
 endfunction()
