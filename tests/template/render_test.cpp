@@ -138,5 +138,27 @@ TEST(Render, LargeConversationsStayFast) {
   }
 }
 
+// Work is counted by what is touched, so that size alone does not meet a limit.
+TEST(Render, LargeTextsAndToolsStayFast) {
+  Json tools = Json::array();
+  for (int i = 0; i < 20'000; ++i)
+    tools.push_back({{"name", "tool" + std::to_string(i)}, {"text", std::string(50, 'x')}});
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "a word ";
+  const Json context = {{"tools", tools}, {"text", text}};
+  const std::string sources[] = {"{{ tools|tojson }}",
+                                 "{{ tools|tojson(indent=2) }}",
+                                 "{{ tools }}",
+                                 "{{ text|replace('a', 'bb') }}",
+                                 "{{ text.split()|join(', ') }}",
+                                 "{{ text|upper|title|trim|length }}",
+                                 "{{ text.split('w')[-1] }}{{ text[5:-5] }}",
+                                 "{% for t in tools %}{{ t.name ~ ': ' ~ t.text }}\n{% endfor %}"};
+  for (const std::string& source : sources) {
+    auto rendered = render(source, context);
+    EXPECT_TRUE(rendered) << source << (rendered ? "" : rendered.error().message);
+  }
+}
+
 }  // namespace
 }  // namespace hearth

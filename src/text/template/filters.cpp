@@ -332,8 +332,7 @@ Value filter_indent(Interpreter& interpreter, const Value& input, Args& args) {
       if (blank || !lines[i].bytes().empty()) builder.append(indentation, true);
     }
     builder.append(lines[i].text());
-    if (!interpreter.charge(indentation.size() + lines[i].bytes().size()) ||
-        builder.size_bytes() > interpreter.heap().limit_bytes()) {
+    if (!interpreter.check_growth(indentation.size() + lines[i].bytes().size(), builder.size_bytes())) {
       break;
     }
   }
@@ -342,7 +341,6 @@ Value filter_indent(Interpreter& interpreter, const Value& input, Args& args) {
     builder.append("\n", true);
     if (blank) builder.append(indentation, true);
   }
-  if (!interpreter.check_size(static_cast<Int>(builder.size_bytes()))) return {};
   return interpreter.text(std::move(builder), text->markup);
 }
 
@@ -367,12 +365,10 @@ Value filter_join(Interpreter& interpreter, const Value& input, Args& args) {
     const TextPtr part = interpreter.str(given(parameters[1]) ? dotted_item(interpreter, item, *parameters[1]) : item);
     if (!std::exchange(first, false)) builder.append(*separator);
     builder.append(*part);
-    if (!interpreter.charge(part->bytes.size() + separator->bytes.size()) ||
-        builder.size_bytes() > interpreter.heap().limit_bytes()) {
+    if (!interpreter.check_growth(part->bytes.size() + separator->bytes.size(), builder.size_bytes())) {
       break;
     }
   }
-  if (!interpreter.check_size(static_cast<Int>(builder.size_bytes()))) return {};
   return interpreter.text(std::move(builder));
 }
 

@@ -222,7 +222,7 @@ Value Interpreter::format_percent(const Text& format, const Value& value) {
       out.append(padding, true);
       out.append(text(std::move(piece)).text());
     }
-    if (!check_size(static_cast<Int>(out.size_bytes()) >> 4)) return {};
+    if (!check_growth(static_cast<size_t>(spec.width), out.size_bytes())) return {};
   }
   const bool leftovers = tuple != nullptr ? next_argument < tuple->items.size()
                                           : next_argument == 0 && value.dict() == nullptr && !value.is_undefined() &&
@@ -279,9 +279,8 @@ Value Interpreter::format_braces(const Text& format, Args& args) {
     } else {
       out.append(*str(argument));
     }
-    if (!check_size(static_cast<Int>(out.size_bytes()) >> 4) || out.size_bytes() > heap_.limit_bytes()) break;
+    if (!check_growth(0, out.size_bytes())) return {};
   }
-  if (!check_size(static_cast<Int>(out.size_bytes()))) return {};
   return text(std::move(out), format.markup);
 }
 

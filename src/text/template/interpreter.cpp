@@ -93,6 +93,14 @@ bool Interpreter::check_size(Int bytes) {
   return charge(static_cast<size_t>(bytes));
 }
 
+bool Interpreter::check_growth(size_t added, size_t total) {
+  if (total > options_.limits.max_memory_bytes) {
+    fail("a text of {} bytes; the limit is {}", total, options_.limits.max_memory_bytes);
+    return false;
+  }
+  return charge(added);
+}
+
 // --- statements ------------------------------------------------------------------------------------------------------
 
 void Interpreter::emit(const Text& text) {
@@ -382,7 +390,7 @@ Value Interpreter::evaluate(const Expr& expr, Scope& scope) {
       TextBuilder builder;
       for (const auto& child : expr.args) {
         const TextPtr part = str(evaluate(*child, scope));
-        if (!check_size(static_cast<Int>(builder.size_bytes() + part->bytes.size()))) return {};
+        if (!check_growth(part->bytes.size(), builder.size_bytes() + part->bytes.size())) return {};
         builder.append(*part);
       }
       return text(std::move(builder));

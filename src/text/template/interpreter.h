@@ -68,6 +68,8 @@ class Interpreter {
   bool charge(size_t bytes = 0);
   // False, with an error, if a text or list of `bytes` would not fit.
   bool check_size(Int bytes);
+  // The same for a text that grows by `added` to `total` bytes; only what was added counts as work.
+  bool check_growth(size_t added, size_t total);
 
   Heap& heap() { return heap_; }
   const TemplateOptions& options() const { return options_; }

@@ -127,7 +127,7 @@ void Interpreter::json_value(TextBuilder& out, const Value& value, const JsonSty
   } else if (value.is<double>()) {
     out.append(float_json(value.get<double>()), true);
   } else if (value.is_string()) {
-    if (!check_size(static_cast<Int>(out.size_bytes() + value.bytes().size()))) return;
+    if (!check_growth(value.bytes().size(), out.size_bytes() + value.bytes().size())) return;
     append_json_string(out, value.text(), style.ensure_ascii);
   } else if (const Sequence* sequence = value.sequence();
              sequence != nullptr && (sequence->is_list() || sequence->is_tuple())) {

@@ -189,10 +189,8 @@ Value str_join(Interpreter& interpreter, const Value& self, Args& args) {
     if (!part.is_string()) return interpreter.fail("join() needs strings, not {}", type_name(part));
     if (!std::exchange(first, false)) builder.append(self.text());
     builder.append(part.text());
-    if (!interpreter.charge(part.bytes().size() + self.bytes().size())) return {};
-    if (builder.size_bytes() > interpreter.heap().limit_bytes()) break;
+    if (!interpreter.check_growth(part.bytes().size() + self.bytes().size(), builder.size_bytes())) return {};
   }
-  if (!interpreter.check_size(static_cast<Int>(builder.size_bytes()))) return {};
   return interpreter.text(std::move(builder), self.text().markup);
 }
 

@@ -248,7 +248,7 @@ void Interpreter::repr(TextBuilder& out, const Value& value, int depth) {
     out.append(float_repr(value.get<double>()), true);
   } else if (value.is_string()) {
     const Text& text = value.text();
-    if (!check_size(static_cast<Int>(out.size_bytes() + text.bytes.size()))) return;
+    if (!check_growth(text.bytes.size(), out.size_bytes() + text.bytes.size())) return;
     if (text.markup) out.append("Markup(", true);
     out.append(string_repr(text.bytes), all_trusted(text));
     if (text.markup) out.append(")", true);

@@ -109,8 +109,7 @@ Value replace(Interpreter& interpreter, const Text& text, const Text& from, cons
     builder.append_range(text, begin, cut);
     builder.append(to);
     --count;
-    return interpreter.check_size(static_cast<Int>(builder.size_bytes()) >> 4) &&
-           builder.size_bytes() <= interpreter.heap().limit_bytes();
+    return interpreter.check_growth(to.bytes.size(), builder.size_bytes());
   };
   if (from.bytes.empty()) {
     while (count != 0) {
@@ -127,7 +126,6 @@ Value replace(Interpreter& interpreter, const Text& text, const Text& from, cons
     }
   }
   builder.append_range(text, begin, text.bytes.size());
-  if (!interpreter.check_size(static_cast<Int>(builder.size_bytes()))) return {};
   return interpreter.text(std::move(builder), text.markup);
 }
 
