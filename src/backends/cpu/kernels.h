@@ -58,9 +58,11 @@ struct GemmTile {
   float* out;      // [panels][rows rounded up to gemm_rows][16]
 };
 
-enum class KvFormat : uint8_t { kF32, kF16 };
+enum class KvFormat : uint8_t { kF32, kF16, kQ8 };
 
 // The pages of one kv head in one layer. A page holds K as [head_dim][16 tokens], then V as [16 tokens][v_stride].
+// kQ8: codes are int8, an entry is scale * code; after the codes of K and after those of V follow their scales, f16
+// [kv_scale_blocks][16 tokens], one for each kKvBlock entries of a token (the last block may be shorter).
 struct KvView {
   uint8_t* base;  // of page 0
   size_t page_stride_bytes;
@@ -99,6 +101,9 @@ struct PrefillAttention {
 inline constexpr int64_t prefill_scratch_floats(int64_t v_stride) {
   return kLanes * v_stride + kKeyBlock * v_stride + kQueryRows * kKeyBlock + 2 * kQueryRows;
 }
+
+inline constexpr int64_t kKvBlock = 32;  // entries of a head that share a scale
+inline constexpr int64_t kv_scale_blocks(int64_t head_dim) { return (head_dim + kKvBlock - 1) / kKvBlock; }
 
 struct KernelTable {
   const char* name;   // "avx2"

@@ -10,11 +10,22 @@ namespace hearth::cpu {
 KvPools::Pool KvPools::layout(const KvGroup& group, KvType type) {
   static_assert(kPageTokens == kLanes);
   Pool pool{.group = group};
-  pool.format = type == KvType::kF32 ? KvFormat::kF32 : KvFormat::kF16;
-  size_t element = pool.format == KvFormat::kF32 ? 4 : 2;
   auto head_dim = static_cast<size_t>(group.head_dim), v_stride = round_up<size_t>(head_dim, 16);
-  pool.k_bytes = round_up<size_t>(head_dim * kLanes * element, 64);
-  pool.head_bytes = pool.k_bytes + v_stride * kLanes * element;
+  size_t element = 0, scale_bytes = 0;
+  switch (type) {
+    case KvType::kF32:
+      pool.format = KvFormat::kF32, element = 4;
+      break;
+    case KvType::kF16:
+      pool.format = KvFormat::kF16, element = 2;
+      break;
+    case KvType::kQ8:
+      pool.format = KvFormat::kQ8, element = 1;
+      scale_bytes = static_cast<size_t>(kv_scale_blocks(group.head_dim)) * kLanes * 2;
+      break;
+  }
+  pool.k_bytes = round_up<size_t>(head_dim * kLanes * element + scale_bytes, 64);
+  pool.head_bytes = pool.k_bytes + round_up<size_t>(v_stride * kLanes * element + scale_bytes, 64);
   pool.page_bytes = pool.head_bytes * static_cast<size_t>(group.kv_heads);
   return pool;
 }
@@ -24,9 +35,6 @@ size_t KvPools::page_bytes(const KvGroup& group, KvType type) {
 }
 
 Result<KvPools> KvPools::allocate(std::vector<KvGroup> groups, KvType type, const std::vector<int64_t>& pages) {
-  if (type == KvType::kQ8) {
-    return fail(ErrorCode::kUnsupported, "8-bit keys and values on the CPU are not built; f16 and f32 work");
-  }
   HEARTH_CHECK(groups.size() == pages.size(), "{} KV groups, {} page counts", groups.size(), pages.size());
   KvPools pools;
   for (size_t i = 0; i < groups.size(); ++i) {

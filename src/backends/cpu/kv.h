@@ -11,7 +11,7 @@ namespace hearth::cpu {
 
 class KvPools {
  public:
-  // Bytes of one page in all layers of a group. Fails the check for types that kv_format() rejects.
+  // Bytes of one page in all layers of a group.
   static size_t page_bytes(const KvGroup& group, KvType type);
 
   static Result<KvPools> allocate(std::vector<KvGroup> groups, KvType type, const std::vector<int64_t>& pages);

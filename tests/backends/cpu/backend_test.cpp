@@ -34,11 +34,12 @@ class CpuBackend : public ::testing::TestWithParam<std::string> {
   }
 
   // Logits of both for a prefill in two chunks and then single tokens, with every pass and with none.
-  void compare(testing::TinyModelOptions options, testing::RunnerOptions run, double tolerance, size_t length = 150) {
+  void compare(testing::TinyModelOptions options, testing::RunnerOptions run, double tolerance, size_t length = 150,
+               KvType reference_kv = KvType::kF32) {
     TinyModel tiny = make_tiny_model(options);
     std::vector<int32_t> tokens = random_tokens(static_cast<int64_t>(length), options.vocab, 3);
     std::span<const int32_t> prompt = std::span(tokens).first(length - 10), rest = std::span(tokens).last(10);
-    Runner expected(*reference_, tiny.model.graph, {});
+    Runner expected(*reference_, tiny.model.graph, {.kv_type = reference_kv});
     int e = expected.add_sequence();
     std::vector<float> want = expected.append(e, tokens, PlanKind::kPrefill, 150);
     for (bool passes : {true, false}) {
@@ -111,6 +112,18 @@ TEST_P(CpuBackend, PrefillOfManyRows) {
 }
 
 TEST_P(CpuBackend, F16KeysAndValues) { compare({}, {.kv_type = KvType::kF16}, 5e-3); }
+
+// The same rounding as the reference's, up to ties: what differs is what either computes from it.
+TEST_P(CpuBackend, EightBitKeysAndValues) {
+  compare({.head_dim = 64}, {.kv_type = KvType::kQ8}, 5e-3, 150, KvType::kQ8);
+  compare({.architecture = "mistral", .head_dim = 32, .window = 37}, {.kv_type = KvType::kQ8}, 5e-3, 150, KvType::kQ8);
+  KvGroup group{.layers = 2, .kv_heads = 3, .head_dim = 128};
+  // 16 tokens of keys and values: a byte each, and two for each 32.
+  EXPECT_EQ(cpu_->page_bytes(group, KvType::kQ8), 2u * 3 * 2 * 16 * (128 + 4 * 2));
+  // Heads that are no multiple of a block of 32.
+  compare({.architecture = "qwen2", .heads = 6, .kv_heads = 1, .head_dim = 24}, {.kv_type = KvType::kQ8}, 0.05);
+  compare({.architecture = "qwen3", .heads = 3, .kv_heads = 3, .head_dim = 40}, {.kv_type = KvType::kQ8}, 0.05);
+}
 
 TEST_P(CpuBackend, EightBitActivations) {
   compare({.width = 256, .ff_width = 256, .head_dim = 64, .format = FormatId::kQ4_K},

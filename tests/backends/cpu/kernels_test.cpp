@@ -339,9 +339,10 @@ TEST_P(Kernels, RopeTurnsPairs) {
 struct TestPages {
   TestPages(int64_t tokens, int64_t head_dim, KvFormat format) {
     int64_t count = (tokens + kLanes - 1) / kLanes + 2, v_stride = (head_dim + 15) / 16 * 16;
-    size_t element = format == KvFormat::kF32 ? 4 : 2;
-    size_t k_bytes = (static_cast<size_t>(head_dim * kLanes) * element + 63) / 64 * 64;
-    size_t page_bytes = k_bytes + static_cast<size_t>(v_stride * kLanes) * element;
+    size_t element = format == KvFormat::kF32 ? 4 : format == KvFormat::kF16 ? 2 : 1;
+    size_t scale_bytes = format == KvFormat::kQ8 ? static_cast<size_t>((head_dim + 31) / 32 * kLanes) * 2 : 0;
+    size_t k_bytes = (static_cast<size_t>(head_dim * kLanes) * element + scale_bytes + 63) / 64 * 64;
+    size_t page_bytes = k_bytes + static_cast<size_t>(v_stride * kLanes) * element + scale_bytes;
     memory.assign(page_bytes * static_cast<size_t>(count), 0xff);
     for (int64_t i = 0; i < count; ++i) table.push_back(static_cast<int32_t>(count - 1 - i));
     view = {memory.data(), page_bytes, k_bytes, table.data(), head_dim, v_stride, format};
@@ -356,6 +357,28 @@ double f16_of(double x) {  // rounded as storage does; normal range
   std::frexp(x, &e);
   double unit = std::ldexp(1.0, std::max(e - 11, -24));
   return std::nearbyint(x / unit) * unit;
+}
+
+// What a page keeps of `x`, rows of head_dim.
+std::vector<double> kept(const Floats& x, int64_t head_dim, KvFormat format) {
+  std::vector<double> out(x.begin(), x.end());
+  if (format == KvFormat::kF32) return out;
+  if (format == KvFormat::kF16) {
+    for (double& v : out) v = f16_of(v);
+    return out;
+  }
+  for (int64_t row = 0; row < static_cast<int64_t>(x.size()); row += head_dim) {
+    for (int64_t d = 0; d < head_dim; d += 32) {
+      std::span<double> block(out.data() + row + d, static_cast<size_t>(std::min<int64_t>(32, head_dim - d)));
+      float largest = 0;
+      for (double v : block) largest = std::max(largest, static_cast<float>(std::fabs(v)));
+      double scale = f16_of(largest / 127);
+      // As the kernels do: by the rounded reciprocal in f32, so that ties and near-ties go the same way.
+      float inverse = 1.0f / static_cast<float>(scale);
+      for (double& v : block) v = std::clamp(std::nearbyint(static_cast<float>(v) * inverse), -127.0f, 127.0f) * scale;
+    }
+  }
+  return out;
 }
 
 struct AttentionCase {
@@ -393,16 +416,37 @@ class Sequence {
     Floats kf = normal_floats(c.tokens * c.head_dim, 21), vf = normal_floats(c.tokens * c.head_dim, 22);
     for (int64_t t = 0; t < c.tokens; ++t)
       kernels.kv_append(pages.view, t, kf.data() + t * c.head_dim, vf.data() + t * c.head_dim);
-    for (float x : kf) k.push_back(format == KvFormat::kF16 ? f16_of(x) : x);
-    for (float x : vf) v.push_back(format == KvFormat::kF16 ? f16_of(x) : x);
+    k = kept(kf, c.head_dim, format);
+    v = kept(vf, c.head_dim, format);
   }
   TestPages pages;
   std::vector<double> k, v;
 };
 
+// The extremes of a block of keys and values in eight bits: all zero, so small that the scale is 0 or subnormal, huge.
+TEST_P(Kernels, EightBitKeysAndValuesOfAnySize) {
+  constexpr int64_t kHeadDim = 48;
+  for (float size : {0.0f, 1e-30f, 1e-7f, 1e-3f, 1.0f, 1e6f}) {
+    TestPages pages(1, kHeadDim, KvFormat::kQ8);
+    Floats k(kHeadDim, 0.0f), v = normal_floats(kHeadDim, 31, size), q(kHeadDim, 0.0f), scratch(kKeySplit, kNan),
+                              out(kHeadDim, kNan);
+    float max = kNan, sum = kNan;
+    kernels->kv_append(pages.view, 0, k.data(), v.data());
+    kernels->attend_decode({pages.view, q.data(), 1, 0, 1, scratch.data(), &max, &sum, out.data()});
+    for (size_t d = 0; d < kHeadDim; ++d) {
+      float largest = 0;
+      for (size_t j = d / 32 * 32; j < std::min<size_t>(kHeadDim, d / 32 * 32 + 32); ++j)
+        largest = std::max(largest, std::fabs(v[j]));
+      // Half a step, the rounding of the scale (2^-11 of it, or 2^-25) times 127 codes.
+      float step = largest / 127;
+      ASSERT_NEAR(out[d] / sum, v[d], step * (0.5f + 127 * 0x1p-11f) + 127 * 0x1p-25f) << size << " d " << d;
+    }
+  }
+}
+
 TEST_P(Kernels, DecodeAttentionInSplits) {
   for (const AttentionCase& c : kAttentionCases) {
-    for (KvFormat format : {KvFormat::kF32, KvFormat::kF16}) {
+    for (KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kQ8}) {
       Sequence s(*kernels, c, format);
       int64_t p = c.tokens - 1, v_stride = s.pages.view.v_stride;
       Floats q = normal_floats(c.heads * c.head_dim, 23, 1 / std::sqrt(static_cast<float>(c.head_dim)));
@@ -439,7 +483,7 @@ TEST_P(Kernels, DecodeAttentionInSplits) {
 TEST_P(Kernels, PrefillAttentionInBlocks) {
   const int64_t group = kernels->gemm_rows;
   for (const AttentionCase& c : kAttentionCases) {
-    for (KvFormat format : {KvFormat::kF32, KvFormat::kF16}) {
+    for (KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kQ8}) {
       Sequence s(*kernels, c, format);
       int64_t v_stride = s.pages.view.v_stride, most = std::max<int64_t>(1, kQueryRows / c.heads);
       for (int64_t queries : {int64_t{1}, std::min(most, c.tokens), std::min<int64_t>({5, most, c.tokens})}) {

@@ -9,9 +9,16 @@ namespace {
 
 constexpr float kMinusInf = -__builtin_inff();
 
+// How a page keeps entries. get() is entry i in units of its scale (kScaled; else of 1); key(keys, head_dim, d) and
+// value(values, v_stride, t, d) are entries of 16 tokens and 16 entries of a token, whatever the format.
 struct KvF32 {
   static constexpr int64_t kBytes = 4;
+  static constexpr bool kScaled = false;
   static HEARTH_INLINE F32x16 get(const uint8_t* p, int64_t i) { return load(reinterpret_cast<const float*>(p) + i); }
+  static HEARTH_INLINE F32x16 key(const uint8_t* p, int64_t, int64_t d) { return get(p, d * kLanes); }
+  static HEARTH_INLINE F32x16 value(const uint8_t* p, int64_t v_stride, int64_t t, int64_t d) {
+    return get(p, t * v_stride + d);
+  }
   static HEARTH_INLINE void put(uint8_t* p, int64_t i, F32x16 x) { store(reinterpret_cast<float*>(p) + i, x); }
   static HEARTH_INLINE void put_lane(uint8_t* p, int64_t i, F32x16 x, int lanes, int64_t stride) {
     float v[16];
@@ -22,9 +29,14 @@ struct KvF32 {
 
 struct KvF16 {
   static constexpr int64_t kBytes = 2;
+  static constexpr bool kScaled = false;
   static HEARTH_INLINE F32x16 saturate(F32x16 x) { return min(max(x, set1(-65504.0f)), set1(65504.0f)); }
   static HEARTH_INLINE F32x16 get(const uint8_t* p, int64_t i) {
     return load_f16(reinterpret_cast<const uint16_t*>(p) + i);
+  }
+  static HEARTH_INLINE F32x16 key(const uint8_t* p, int64_t, int64_t d) { return get(p, d * kLanes); }
+  static HEARTH_INLINE F32x16 value(const uint8_t* p, int64_t v_stride, int64_t t, int64_t d) {
+    return get(p, t * v_stride + d);
   }
   static HEARTH_INLINE void put(uint8_t* p, int64_t i, F32x16 x) {
     store_f16(reinterpret_cast<uint16_t*>(p) + i, saturate(x));
@@ -33,6 +45,24 @@ struct KvF16 {
     uint16_t v[16];
     store_f16(v, saturate(x));
     for (int j = 0; j < lanes; ++j) reinterpret_cast<uint16_t*>(p)[i + j * stride] = v[j];
+  }
+};
+
+struct KvQ8 {
+  static constexpr int64_t kBytes = 1;
+  static constexpr bool kScaled = true;
+  static HEARTH_INLINE F32x16 get(const uint8_t* p, int64_t i) {
+    return load_i8(reinterpret_cast<const int8_t*>(p) + i);
+  }
+  // The scales of 16 tokens for one block, behind the codes of `entries` to a token.
+  static HEARTH_INLINE const uint16_t* scales(const uint8_t* p, int64_t entries, int64_t block) {
+    return reinterpret_cast<const uint16_t*>(p + entries * kLanes) + block * kLanes;
+  }
+  static HEARTH_INLINE F32x16 key(const uint8_t* p, int64_t head_dim, int64_t d) {
+    return mul(get(p, d * kLanes), load_f16(scales(p, head_dim, d / kKvBlock)));
+  }
+  static HEARTH_INLINE F32x16 value(const uint8_t* p, int64_t v_stride, int64_t t, int64_t d) {
+    return mul(get(p, t * v_stride + d), set1(f16_to_f32(scales(p, v_stride, d / kKvBlock)[t])));
   }
 };
 
@@ -51,8 +81,44 @@ void kv_append_as(const KvView& kv, int64_t position, const float* k, const floa
   }
 }
 
+// Up to kKvBlock entries as integers of magnitude <= 127, zeros behind them. Returns the scale, f16.
+HEARTH_INLINE uint16_t quantize_block(const float* x, int64_t n, int8_t* codes) {
+  F32x16 a = load_part(x, n < 16 ? n : 16), b = n > 16 ? load_part(x + 16, n - 16) : zero_f();
+  float step = max_lanes(max(abs(a), abs(b))) / 127.0f;
+  uint16_t scale = f32_to_f16(step < 65504.0f ? step : 65504.0f);
+  float rounded = f16_to_f32(scale);
+  F32x16 inverse = set1(rounded > 0 ? 1.0f / rounded : 0.0f), least = set1(-127.0f), most = set1(127.0f);
+  store_i8(codes, round_to_int(min(max(mul(a, inverse), least), most)));
+  store_i8(codes + 16, round_to_int(min(max(mul(b, inverse), least), most)));
+  return scale;
+}
+
+void kv_append_q8(const KvView& kv, int64_t position, const float* k, const float* v) {
+  uint8_t *keys = page_of(kv, position), *values = keys + kv.v_offset_bytes;
+  int64_t token = position % kLanes;
+  auto set_scale = [&](uint8_t* plane, int64_t entries, int64_t d, uint16_t scale) {
+    memcpy(plane + entries * kLanes + (d / kKvBlock * kLanes + token) * 2, &scale, 2);
+  };
+  for (int64_t d = 0; d < kv.head_dim; d += kKvBlock) {
+    int64_t n = kv.head_dim - d < kKvBlock ? kv.head_dim - d : kKvBlock;
+    int8_t codes[kKvBlock];
+    set_scale(keys, kv.head_dim, d, quantize_block(k + d, n, codes));
+    for (int64_t j = 0; j < n; ++j) reinterpret_cast<int8_t*>(keys)[(d + j) * kLanes + token] = codes[j];
+    set_scale(values, kv.v_stride, d, quantize_block(v + d, n, codes));
+    int64_t padded = kv.v_stride - d < kKvBlock ? kv.v_stride - d : kKvBlock;
+    memcpy(values + token * kv.v_stride + d, codes, static_cast<size_t>(padded));
+  }
+}
+
 void kv_append(const KvView& kv, int64_t position, const float* k, const float* v) {
-  kv.format == KvFormat::kF16 ? kv_append_as<KvF16>(kv, position, k, v) : kv_append_as<KvF32>(kv, position, k, v);
+  switch (kv.format) {
+    case KvFormat::kF32:
+      return kv_append_as<KvF32>(kv, position, k, v);
+    case KvFormat::kF16:
+      return kv_append_as<KvF16>(kv, position, k, v);
+    case KvFormat::kQ8:
+      return kv_append_q8(kv, position, k, v);
+  }
 }
 
 // scores[head][16] of one page; two sums per head hide the latency of the multiply-add. `next`: what is fetched
@@ -60,22 +126,31 @@ void kv_append(const KvView& kv, int64_t position, const float* k, const float* 
 template <class Kv, int G>
 HEARTH_INLINE void page_scores(const uint8_t* keys, const uint8_t* next, const float* q, int64_t head_dim,
                                F32x16 (&out)[G]) {
-  F32x16 acc[G][2];
-  for (int g = 0; g < G; ++g) acc[g][0] = acc[g][1] = zero_f();
-  int64_t d = 0;
-  for (; d + 2 <= head_dim; d += 2) {
-    for (int64_t b = 0; b < 2 * kLanes * Kv::kBytes; b += 64) __builtin_prefetch(next + d * kLanes * Kv::kBytes + b);
-    F32x16 k0 = Kv::get(keys, d * kLanes), k1 = Kv::get(keys, (d + 1) * kLanes);
+  for (int g = 0; g < G; ++g) out[g] = zero_f();
+  const int64_t run = Kv::kScaled ? kKvBlock : head_dim;  // entries of one scale
+  for (int64_t first = 0; first < head_dim; first += run) {
+    const int64_t end = head_dim - first < run ? head_dim : first + run;
+    F32x16 acc[G][2];
+    for (int g = 0; g < G; ++g) acc[g][0] = acc[g][1] = zero_f();
+    int64_t d = first;
+    for (; d + 2 <= end; d += 2) {
+      for (int64_t b = 0; b < 2 * kLanes * Kv::kBytes; b += 64) __builtin_prefetch(next + d * kLanes * Kv::kBytes + b);
+      F32x16 k0 = Kv::get(keys, d * kLanes), k1 = Kv::get(keys, (d + 1) * kLanes);
+      for (int g = 0; g < G; ++g) {
+        acc[g][0] = fma(k0, set1(q[g * head_dim + d]), acc[g][0]);
+        acc[g][1] = fma(k1, set1(q[g * head_dim + d + 1]), acc[g][1]);
+      }
+    }
+    if (d < end) {
+      F32x16 k0 = Kv::get(keys, d * kLanes);
+      for (int g = 0; g < G; ++g) acc[g][0] = fma(k0, set1(q[g * head_dim + d]), acc[g][0]);
+    }
     for (int g = 0; g < G; ++g) {
-      acc[g][0] = fma(k0, set1(q[g * head_dim + d]), acc[g][0]);
-      acc[g][1] = fma(k1, set1(q[g * head_dim + d + 1]), acc[g][1]);
+      F32x16 sum = add(acc[g][0], acc[g][1]);
+      if constexpr (Kv::kScaled) sum = fma(sum, load_f16(Kv::scales(keys, head_dim, first / run)), out[g]);
+      out[g] = sum;
     }
   }
-  if (d < head_dim) {
-    F32x16 k0 = Kv::get(keys, d * kLanes);
-    for (int g = 0; g < G; ++g) acc[g][0] = fma(k0, set1(q[g * head_dim + d]), acc[g][0]);
-  }
-  for (int g = 0; g < G; ++g) out[g] = add(acc[g][0], acc[g][1]);
 }
 
 // out[head][v_stride] += weights[head][token] * values for tokens [first, last) of a page.
@@ -137,15 +212,24 @@ void attend_heads(const DecodeAttention& a, int64_t head) {
     const uint8_t* values = page_of(kv, p) + kv.v_offset_bytes;
     const uint8_t* next = p + kLanes < a.end ? page_of(kv, p + kLanes) + kv.v_offset_bytes : values;
     int64_t first = a.begin > p ? a.begin - p : 0, last = a.end - p < kLanes ? a.end - p : kLanes;
-    const float* weights = a.scratch + (p - origin);
-    int64_t d = 0;
-    for (; d + 32 <= kv.v_stride; d += 32) {
-      page_values<Kv, G, 2>(values + d * Kv::kBytes, next + d * Kv::kBytes, weights, kKeySplit, first, last,
-                            kv.v_stride, out + d);
-    }
-    if (d < kv.v_stride) {
-      page_values<Kv, G, 1>(values + d * Kv::kBytes, next + d * Kv::kBytes, weights, kKeySplit, first, last,
-                            kv.v_stride, out + d);
+    for (int64_t d = 0; d < kv.v_stride; d += 32) {
+      const float* weights = a.scratch + (p - origin);
+      int64_t stride = kKeySplit;
+      float scaled[G * kLanes];
+      if constexpr (Kv::kScaled) {
+        static_assert(kKvBlock == 32);
+        F32x16 scale = load_f16(Kv::scales(values, kv.v_stride, d / kKvBlock));
+        for (int g = 0; g < G; ++g) store(scaled + g * kLanes, mul(load(weights + g * kKeySplit), scale));
+        weights = scaled;
+        stride = kLanes;
+      }
+      if (d + 32 <= kv.v_stride) {
+        page_values<Kv, G, 2>(values + d * Kv::kBytes, next + d * Kv::kBytes, weights, stride, first, last, kv.v_stride,
+                              out + d);
+      } else {
+        page_values<Kv, G, 1>(values + d * Kv::kBytes, next + d * Kv::kBytes, weights, stride, first, last, kv.v_stride,
+                              out + d);
+      }
     }
   }
 }
@@ -160,7 +244,14 @@ void attend_decode_as(const DecodeAttention& a) {
 }
 
 void attend_decode(const DecodeAttention& a) {
-  a.kv.format == KvFormat::kF16 ? attend_decode_as<KvF16>(a) : attend_decode_as<KvF32>(a);
+  switch (a.kv.format) {
+    case KvFormat::kF32:
+      return attend_decode_as<KvF32>(a);
+    case KvFormat::kF16:
+      return attend_decode_as<KvF16>(a);
+    case KvFormat::kQ8:
+      return attend_decode_as<KvQ8>(a);
+  }
 }
 
 void merge_split(float* max_to, float* sum, float* out, float other_max, float other_sum, const float* other,
@@ -203,7 +294,7 @@ void attend_prefill_as(const PrefillAttention& a) {
         continue;
       }
       const uint8_t* page = page_of(kv, block + p * kLanes);
-      for (int64_t d = 0; d < kv.head_dim; ++d) store(keys + d * kLanes, Kv::get(page, d * kLanes));
+      for (int64_t d = 0; d < kv.head_dim; ++d) store(keys + d * kLanes, Kv::key(page, kv.head_dim, d));
       for (int64_t i = 0; i < tiles; ++i) {
         micro_tile<1, 1, kTileRows>(a.q + i * kv.head_dim * kTileRows, keys, 0, kv.head_dim, false,
                                     weights + i * kTileRows * kKeyBlock + p * kLanes, kKeyBlock, 0);
@@ -211,7 +302,7 @@ void attend_prefill_as(const PrefillAttention& a) {
       for (int64_t t = 0; t < kLanes; ++t) {
         bool written = block + p * kLanes + t <= last;  // beyond it the page holds anything
         for (int64_t d = 0; d < kv.v_stride; d += 16) {
-          F32x16 v = written ? Kv::get(page + kv.v_offset_bytes, t * kv.v_stride + d) : zero_f();
+          F32x16 v = written ? Kv::value(page + kv.v_offset_bytes, kv.v_stride, t, d) : zero_f();
           store(values + d * kKeyBlock + (p * kLanes + t) * 16, v);
         }
       }
@@ -272,7 +363,14 @@ void attend_prefill_as(const PrefillAttention& a) {
 }
 
 void attend_prefill(const PrefillAttention& a) {
-  a.kv.format == KvFormat::kF16 ? attend_prefill_as<KvF16>(a) : attend_prefill_as<KvF32>(a);
+  switch (a.kv.format) {
+    case KvFormat::kF32:
+      return attend_prefill_as<KvF32>(a);
+    case KvFormat::kF16:
+      return attend_prefill_as<KvF16>(a);
+    case KvFormat::kQ8:
+      return attend_prefill_as<KvQ8>(a);
+  }
 }
 
 }  // namespace

@@ -83,6 +83,14 @@ HEARTH_INLINE F32x16 load_f16(const uint16_t* p) {
 HEARTH_INLINE void store_f16(uint16_t* p, F32x16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
 }
+HEARTH_INLINE F32x16 load_i8(const int8_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+}
+HEARTH_INLINE void store_i8(int8_t* p, I32x16 a) {  // within int8 range
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
+}
+HEARTH_INLINE float f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }
+HEARTH_INLINE uint16_t f32_to_f16(float x) { return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT); }
 // Low and high halves of 16 dwords as f16.
 HEARTH_INLINE void f16_halves(I32x16 a, F32x16& low, F32x16& high) {
   low = {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(a.v))};
@@ -210,6 +218,17 @@ HEARTH_INLINE void store_f16(uint16_t* p, F32x16 a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(a.hi, _MM_FROUND_TO_NEAREST_INT));
 }
+HEARTH_INLINE F32x16 load_i8(const int8_t* p) {
+  __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
+}
+HEARTH_INLINE void store_i8(int8_t* p, I32x16 a) {  // within int8 range
+  __m256i halves = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xd8);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm_packs_epi16(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1)));
+}
+HEARTH_INLINE float f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }
+HEARTH_INLINE uint16_t f32_to_f16(float x) { return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT); }
 // Low and high halves of 8 dwords as f16.
 HEARTH_INLINE void f16_halves(__m256i a, __m256& low, __m256& high) {
   __m256i both = _mm256_packus_epi32(_mm256_and_si256(a, _mm256_set1_epi32(0xffff)), _mm256_srli_epi32(a, 16));
@@ -415,6 +434,12 @@ HEARTH_INLINE F32x16 load_f16(const uint16_t* p) {
 }
 HEARTH_INLINE void store_f16(uint16_t* p, F32x16 a) {
   for (int i = 0; i < 16; ++i) p[i] = f32_to_f16(a.v[i]);
+}
+HEARTH_INLINE F32x16 load_i8(const int8_t* p) {
+  return lanes<F32x16>([=](int i) { return static_cast<float>(p[i]); });
+}
+HEARTH_INLINE void store_i8(int8_t* p, I32x16 a) {  // within int8 range
+  for (int i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(a.v[i]);
 }
 // Low and high halves of 16 dwords as f16.
 HEARTH_INLINE void f16_halves(I32x16 a, F32x16& low, F32x16& high) {
