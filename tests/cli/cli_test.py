@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,8 @@ from pathlib import Path
 
 HEARTH = Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 GOLDEN = Path(__file__).resolve().parent.parent / "data" / "golden"
-MODEL = str(GOLDEN / "qwen3.gguf")  # tiny, random weights, byte vocabulary
+MODEL = str(GOLDEN / "qwen3.gguf")  # tiny, random weights, byte vocabulary, no chat template
+BOX = str(GOLDEN.parent.parent.parent / "models" / "pocket-dense.gguf")
 
 
 def hearth(*args, stdin="", env=None):
@@ -46,10 +48,10 @@ class Usage(unittest.TestCase):
             ["run", MODEL, "-p", "x", "--activations", "int2"],
             ["run", MODEL, "-p", "x", "--layout", "diagonal"],
             ["run", MODEL, "-p", "x", "--no-pass", "fold_everything"],
-            ["run", MODEL, "-p", "x", "--logit-bias", "nonsense"],
-            ["run", MODEL, "-p", "x", "--logit-bias", "99999999=1"],
-            ["run", MODEL, "-p", "x", "--temperature", "-1"],
-            ["run", MODEL, "-p", "x", "--top-p", "2"],
+            ["run", MODEL, "--raw", "-p", "x", "--logit-bias", "nonsense"],
+            ["run", MODEL, "--raw", "-p", "x", "--logit-bias", "99999999=1"],
+            ["run", MODEL, "--raw", "-p", "x", "--temperature", "-1"],
+            ["run", MODEL, "--raw", "-p", "x", "--top-p", "2"],
             ["run", MODEL, "--raw"],
             ["run", MODEL, "--raw", "-p", "word " * 3000, "-c", "512"],
             ["bench"],
@@ -107,9 +109,9 @@ class BadFiles(unittest.TestCase):
         self.assertEqual(hearth("inspect", self.folder.name).returncode, 1)
 
     def test_too_little_memory_names_need_have_and_the_flag(self):
-        done = hearth("run", MODEL, "-p", "x", "-c", "2000000000")
+        done = hearth("run", MODEL, "-p", "x", "-c", "1000000000")
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr, r"(?s)need.*have.*-c \d+")
+        self.assertRegex(done.stderr, r"needs .* are available; -c \d+ would fit")
 
 
 class Run(unittest.TestCase):
@@ -220,10 +222,10 @@ class Terminal:
     """The command on a pseudo-terminal."""
 
     def __init__(self, *args, env=None):
-        self.state = tempfile.TemporaryDirectory()
+        self.state = tempfile.mkdtemp()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ.update({"XDG_CONFIG_HOME": "/nonexistent", "XDG_STATE_HOME": self.state.name, "TERM": "xterm"})
+            os.environ.update({"XDG_CONFIG_HOME": "/nonexistent", "XDG_STATE_HOME": self.state, "TERM": "xterm"})
             os.environ.update(env or {})
             os.execv(HEARTH, [str(HEARTH), *args])
         self.seen = ""
@@ -253,12 +255,12 @@ class Terminal:
                 break
         status = os.waitpid(self.pid, 0)[1]
         os.close(self.fd)
-        self.state.cleanup()
+        shutil.rmtree(self.state)
         return os.waitstatus_to_exitcode(status)
 
 
 class Chat(unittest.TestCase):
-    ARGS = ("chat", MODEL, "--seed", "1", "-n", "6")
+    ARGS = ("chat", BOX, "--seed", "1", "-n", "6")
 
     def test_lines_from_a_pipe_are_answered_on_stdout(self):
         done = hearth(*self.ARGS, stdin="hello\nagain\n")
@@ -276,15 +278,16 @@ class Chat(unittest.TestCase):
                 self.assertIn(words, done.stderr)
 
     def test_full_context_drops_the_oldest_turns_and_says_so(self):
-        done = hearth("chat", MODEL, "-c", "512", "-n", "40", "--seed", "3", stdin="tell me a very long story about it\n" * 12)
+        done = hearth("chat", BOX, "-c", "512", "-n", "60", "--seed", "3", stdin="tell me a very long story about it\n" * 12)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("forgot the oldest", done.stderr)
-        too_long = hearth("chat", MODEL, "-c", "512", "-n", "4", stdin="x" * 2000 + "\nhi\n")
+        too_long = hearth("chat", BOX, "-c", "512", "-n", "4", stdin="x" * 2000 + "\nhi\n")
         self.assertIn("start with -c", too_long.stderr)
         self.assertTrue(too_long.stdout.strip(), "the next message is answered")
 
     def test_terminal_ctrl_c_stops_the_answer_only(self):
-        terminal = Terminal("chat", MODEL, "--seed", "1", "-n", "100000", "-c", "30000")
+        end = json.loads(hearth("tokenize", BOX, "--special", "--json", "<|im_end|>").stdout)[0]["id"]
+        terminal = Terminal("chat", BOX, "--seed", "1", "--logit-bias", f"{end}=-inf", "-c", "30000")
         terminal.expect("> ")
         terminal.send("hello\n")
         terminal.expect("hello")
