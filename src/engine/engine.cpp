@@ -61,6 +61,7 @@ class EngineThread final : public Engine {
       {
         std::lock_guard lock(mutex_);
         arrived.swap(submitted_);
+        stats_.queued_requests += static_cast<int64_t>(arrived.size());  // until the next step counts them
         clears = clears_wanted_;
         stop = stop_;
       }

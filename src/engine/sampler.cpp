@@ -52,7 +52,7 @@ Result<void> check_sampling(const SamplingOptions& options, int64_t vocab_size) 
   // Far from overflow: biases and penalties add up to finite numbers.
   constexpr double kMost = 1e30f;
   const Range ranges[] = {
-      {"repetition_penalty", options.repetition_penalty, 1e-6, kMost},
+      {"repetition_penalty", options.repetition_penalty, 1e-6f, kMost},
       {"presence_penalty", options.presence_penalty, -kMost, kMost},
       {"frequency_penalty", options.frequency_penalty, -kMost, kMost},
       {"penalty_last_n", static_cast<double>(options.penalty_last_n), -1, 1e9},

@@ -1,9 +1,11 @@
 #include "engine/engine.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -75,7 +77,7 @@ TEST(Engine, ChunksOfAnySizeGiveTheSame) {
 }
 
 TEST(Engine, AFixedNumberOfStepsHasAllSequencesInIt) {
-  const FakeModel model({.pages = {1000}});
+  const FakeModel model({.pages = {1000}, .own_thread = true});
   auto engine = start(model);
   std::vector<Generation> generations;
   std::vector<Tokens> prompts;
@@ -506,6 +508,36 @@ TEST(Engine, RefusesImpossibleOptions) {
   }
 }
 
+// ---- memory ----
+
+int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t total = 0;
+  int64_t resident = 0;
+  statm >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+TEST(Engine, FiveHundredTurnsDoNotGrow) {
+  const FakeModel model({.pages = {64}, .sequence_tokens = 1024});
+  auto engine = start(model);
+  std::mt19937 random(1);
+  int64_t settled_bytes = 0;
+  Tokens conversation;
+  for (int turn = 0; turn < 500; ++turn) {
+    if (conversation.size() > 700) conversation.clear();
+    const Tokens more = random_prompt(random(), 20 + random() % 80);
+    conversation.insert(conversation.end(), more.begin(), more.end());
+    Request request = greedy(conversation, 1 + static_cast<int64_t>(random() % 60));
+    request.sampling = {.top_k = 20, .temperature = 1, .seed = random()};
+    request.stop_strings = {"abc"};
+    const Collected all = run(*engine, request);
+    conversation.insert(conversation.end(), all.tokens.begin(), all.tokens.end());
+    if (turn == 100) settled_bytes = resident_bytes();
+  }
+  EXPECT_LT(resident_bytes() - settled_bytes, 1 << 20);
+}
+
 // ---- cancelling ----
 
 TEST(Engine, CancelTakesEffectWithinAStep) {
@@ -556,7 +588,7 @@ TEST(Engine, NextWithinGivesUpInTime) {
 // right.
 TEST(Engine, RandomCancelsLeaveNoPageInUse) {
   for (bool deterministic : {false, true}) {
-    const FakeModel model({.pages = {40}, .sequence_tokens = 300});
+    const FakeModel model({.pages = {40}, .sequence_tokens = 300, .own_thread = true});
     auto engine = start(model, {.max_sequences = 6, .prefill_rows = 64, .deterministic = deterministic});
     std::atomic<int> completed{0};
     std::vector<std::thread> threads;

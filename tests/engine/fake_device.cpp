@@ -134,7 +134,7 @@ class FakeExecutable final : public Executable {
   }
 
   Result<void> launch(const StepBatch& batch) override {
-    HEARTH_CHECK(!thread_.joinable(), "launched while a step runs");
+    HEARTH_CHECK(!launched_, "launched while a step runs");
     const auto rows = static_cast<int64_t>(batch.tokens.size());
     HEARTH_CHECK(rows > 0 && rows <= plan_.bucket.rows, "{} rows in a bucket of {}", rows, plan_.bucket.rows);
     HEARTH_CHECK(static_cast<int64_t>(batch.logit_rows.size()) <= plan_.logit_rows, "{} logit rows of {}",
@@ -167,13 +167,15 @@ class FakeExecutable final : public Executable {
         pages = *tables_.back();
       }
     }
-    thread_ = std::thread([this] { device_.run(plan_, tokens_, sequences_, logit_rows_); });
+    launched_ = true;
+    if (device_.options_.own_thread) thread_ = std::thread([this] { run(); });
     return {};
   }
 
   Result<void> wait() override {
-    HEARTH_CHECK(thread_.joinable(), "nothing was launched");
-    thread_.join();
+    HEARTH_CHECK(launched_, "nothing was launched");
+    launched_ = false;
+    thread_.joinable() ? thread_.join() : run();
     if (const int code = device_.wait_error.exchange(-1); code >= 0) {
       return fail(static_cast<ErrorCode>(code), "the device fell off the bus");
     }
@@ -187,8 +189,11 @@ class FakeExecutable final : public Executable {
   }
 
  private:
+  void run() { device_.run(plan_, tokens_, sequences_, logit_rows_); }
+
   FakeDevice& device_;
   const Plan& plan_;
+  bool launched_ = false;
   std::thread thread_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> logit_rows_;

@@ -1,6 +1,6 @@
 // A device whose logits are a function of the tokens that a sequence sees in its own KV pages: a wrong page, position,
-// length, rollback or reuse of a prefix changes the output. It checks what an engine promises, works on another thread
-// and can be told to fail.
+// length, rollback or reuse of a prefix changes the output. It checks what an engine promises, computes
+// after launch() returned and can be told to fail.
 #pragma once
 
 #include <atomic>
@@ -24,6 +24,7 @@ struct FakeOptions {
   // logits on all of it. Only an engine that keeps them apart gives the same output whatever the schedule.
   bool kernels_differ = false;
   double step_seconds = 0;
+  bool own_thread = false;  // compute between launch() and wait() on another thread; else in wait()
 };
 
 // Tokens with a meaning to the device or to the text.
