@@ -159,7 +159,7 @@ TEST_F(SmolLM2, ReferenceGreedy_slow) {
 
 TEST_F(SmolLM2, CpuAgainstTheReference_slow) {
   for (const TestDevice& device : cpus()) {
-    for (auto [kind, chunk] : {std::pair{PlanKind::kPrefill, 64}, {PlanKind::kDecode, 8}}) {
+    for (auto [kind, chunk] : {std::pair{PlanKind::kPrefill, 64}, {PlanKind::kDecode, 16}}) {
       std::vector<float> logits = logits_of(device, KvType::kF16, kind, chunk);
       const std::vector<float>& expected = reference_logits();
       size_t rows = 256, width = logits.size() / rows;
@@ -183,7 +183,7 @@ TEST_F(SmolLM2, CpuAgainstTheReference_slow) {
 TEST_F(SmolLM2, CpuAgainstTheRecordedBest) {
   nlohmann::json recorded = read_json(".logits.json");
   for (const TestDevice& device : cpus()) {
-    for (auto [kind, chunk] : {std::pair{PlanKind::kPrefill, 64}, {PlanKind::kDecode, 8}}) {
+    for (auto [kind, chunk] : {std::pair{PlanKind::kPrefill, 64}, {PlanKind::kDecode, 16}}) {
       std::vector<float> logits = logits_of(device, KvType::kF16, kind, chunk);
       size_t rows = recorded["rows"].size(), width = logits.size() / rows;
       std::vector<double> kl(rows, 0.0);

@@ -149,7 +149,12 @@ class ReferenceModel final : public DeviceModel {
 
   Result<std::unique_ptr<Executable>> record(const Plan& plan) override {
     HEARTH_CHECK(plan.graph == &state_->graph, "the plan is of another graph");
-    return std::unique_ptr<Executable>(std::make_unique<ReferenceExecutable>(*state_, plan));
+    try {
+      return std::unique_ptr<Executable>(std::make_unique<ReferenceExecutable>(*state_, plan));
+    } catch (const std::bad_alloc&) {
+      return fail(ErrorCode::kOutOfMemory, "cannot record a plan of {} rows on the reference backend: out of memory",
+                  plan.bucket.rows);
+    }
   }
 
   Result<void> copy_page(int32_t kv_group, int32_t from, int32_t to) override {
