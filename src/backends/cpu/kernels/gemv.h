@@ -92,26 +92,39 @@ struct IntDot {
     }
   }
 
+  // Loops that stay loops: eight blocks unrolled are more than the compiler keeps in registers (it then leaves the
+  // loops over rows rolled, their sums in memory). The minimums go apart, or their sums would not fit beside the
+  // others.
   HEARTH_INLINE void six_bits(F32x16 (&acc)[R]) const {
+    const I32x16 byte = set1(0xff);
     for (int64_t super = 0; super < panel.cols / 256; ++super) {
       SixBit six = six_bit(panel, super);
-      F32x16 part[R], min_part[R];
-      for (int r = 0; r < R; ++r) part[r] = min_part[r] = zero_f();
-      unrolled<2>([&]<int Quad>() {
-        unrolled<4>([&]<int J>() {
-          int64_t block = super * 8 + 4 * Quad + J;
+      F32x16 part[R];
+      for (int r = 0; r < R; ++r) part[r] = zero_f();
+      for (int64_t quad = 0; quad < 2; ++quad) {
+        I32x16 scales4 = six.scale[quad];
+        for (int64_t block = super * 8 + 4 * quad; block < super * 8 + 4 * quad + 4; ++block) {
           I32x16 sum[R][kChain];
           begin32(sum, block);
           add16<0>(block * 32, sum);
           add16<1>(block * 32 + 16, sum);
-          F32x16 scale = byte_to_f32<J>(six.scale[Quad]);
+          F32x16 scale = to_f32(bit_and(scales4, byte));
+          scales4 = shift<8>(scales4);
           for (int r = 0; r < R; ++r) part[r] = fma(scale, value(sum[r], r, block), part[r]);
-          F32x16 min = byte_to_f32<J>(six.min[Quad]);
-          for (int r = 0; r < R; ++r) min_part[r] = fma(min, set1(totals[r][block]), min_part[r]);
-        });
-      });
-      F32x16 d = load_f16(panel.scales + super * 32), dmin = load_f16(panel.scales + super * 32 + 16);
-      for (int r = 0; r < R; ++r) acc[r] = fnma(dmin, min_part[r], fma(d, part[r], acc[r]));
+        }
+      }
+      F32x16 d = load_f16(panel.scales + super * 32);
+      for (int r = 0; r < R; ++r) acc[r] = fma(d, part[r], acc[r]), part[r] = zero_f();
+      for (int64_t quad = 0; quad < 2; ++quad) {
+        I32x16 mins4 = six.min[quad];
+        for (int64_t block = super * 8 + 4 * quad; block < super * 8 + 4 * quad + 4; ++block) {
+          F32x16 min = to_f32(bit_and(mins4, byte));
+          mins4 = shift<8>(mins4);
+          for (int r = 0; r < R; ++r) part[r] = fma(min, set1(totals[r][block]), part[r]);
+        }
+      }
+      F32x16 dmin = load_f16(panel.scales + super * 32 + 16);
+      for (int r = 0; r < R; ++r) acc[r] = fnma(dmin, part[r], acc[r]);
     }
   }
 
