@@ -2,6 +2,7 @@
 #include "backends/backend.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "backends/cpu/isa.h"
@@ -29,6 +30,7 @@ struct Shared {
   ThreadPool& pool;
   const Graph& graph;
   LoadOptions options;
+  LinearKernel linear_kernel;
   Weights weights;
   KvPools kv;
   Scratch arena, scratch, ropes, workers;
@@ -57,6 +59,14 @@ class CpuExecutable : public Executable {
   }
 
   Result<void> wait() override { return {}; }
+
+  std::vector<std::string_view> kernels() const {
+    std::vector<std::string_view> names;
+    for (const auto& step : steps_) {
+      if (!step->kernel().empty()) names.push_back(step->kernel());
+    }
+    return names;
+  }
 
   Result<void> read_logits(std::span<float> out) override {
     size_t count = static_cast<size_t>(launch_.logit_rows * logit_cols_);
@@ -165,6 +175,7 @@ class CpuModel : public DeviceModel {
                            .weights = s.weights,
                            .kv = s.kv,
                            .options = s.options,
+                           .linear_kernel = s.linear_kernel,
                            .ropes = ropes,
                            .workers = s.pool.workers(),
                            .arena = s.arena.data(),
@@ -202,11 +213,12 @@ std::vector<int> worker_cpus(const CpuTopology& topology, int64_t threads) {
 
 class CpuBackend : public Backend {
  public:
-  CpuBackend(const KernelTable& kernels, const CpuTopology& topology, int64_t threads)
-      : kernels_(kernels), pool_(worker_cpus(topology, threads)) {
+  CpuBackend(const KernelTable& kernels, LinearKernel linear_kernel, const CpuTopology& topology, int64_t threads)
+      : kernels_(kernels), linear_kernel_(linear_kernel), pool_(worker_cpus(topology, threads)) {
     info_ = {
         .name = "cpu",
         .description = fmt::format("{}, {} worker{}", kernels.title, pool_.workers(), pool_.workers() == 1 ? "" : "s"),
+        .workers = pool_.workers(),
         .memory_bytes = topology.memory_bytes};
   }
 
@@ -233,6 +245,7 @@ class CpuBackend : public Backend {
                                               .pool = pool_,
                                               .graph = graph,
                                               .options = options,
+                                              .linear_kernel = linear_kernel_,
                                               .weights = std::move(weights),
                                               .kv = std::move(kv),
                                               .arena = std::move(arena),
@@ -245,11 +258,17 @@ class CpuBackend : public Backend {
 
  private:
   const KernelTable& kernels_;
+  LinearKernel linear_kernel_;
   ThreadPool pool_;
   DeviceInfo info_;
 };
 
 }  // namespace
+
+std::vector<std::string_view> kernel_names(const Executable& executable) {
+  return static_cast<const CpuExecutable&>(executable).kernels();
+}
+
 }  // namespace hearth::cpu
 
 namespace hearth {
@@ -261,7 +280,9 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const BackendOptions& options)
                 kMostThreads);
   }
   HEARTH_ASSIGN(const cpu::KernelTable* kernels, cpu::select_isa(options.isa));
-  return std::unique_ptr<Backend>(new cpu::CpuBackend(*kernels, read_cpu_topology(), options.threads));
+  const char* forced = std::getenv("HEARTH_CPU_KERNEL");
+  HEARTH_ASSIGN(const cpu::LinearKernel linear_kernel, cpu::linear_kernel_from_name(forced ? forced : ""));
+  return std::unique_ptr<Backend>(new cpu::CpuBackend(*kernels, linear_kernel, read_cpu_topology(), options.threads));
 }
 
 }  // namespace hearth

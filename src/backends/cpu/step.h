@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "backends/backend.h"
@@ -52,6 +53,8 @@ struct Worker {
 class CpuStep {
  public:
   virtual ~CpuStep() = default;
+  // Of ops with several kernels, the one that runs: "linear:gemv_int".
+  virtual std::string_view kernel() const { return {}; }
   virtual void run(const Launch& launch, const Worker& worker) const = 0;
 };
 
@@ -64,6 +67,11 @@ struct RopeTable {
   void fill(int64_t row, int32_t position) const;
 };
 
+// The kernels of LinearOp. kAuto: the plan and the formats decide.
+enum class LinearKernel : uint8_t { kAuto, kGemvInt, kGemvFloat, kGemmF32 };
+// "linear:gemv_float" and the like; "" is kAuto. Fails with kUsage and the list of names.
+Result<LinearKernel> linear_kernel_from_name(std::string_view name);
+
 // What preparing a step may ask for.
 struct PrepareContext {
   const Graph& graph;
@@ -72,6 +80,7 @@ struct PrepareContext {
   const Weights& weights;
   const KvPools& kv;
   const LoadOptions& options;
+  LinearKernel linear_kernel;        // taken by all ops that it supports
   std::span<const RopeTable> ropes;  // by Graph::ropes
   int workers;
   std::byte* arena;   // values
@@ -106,6 +115,9 @@ template <class T>
 T* at(std::byte* base, size_t offset) {
   return reinterpret_cast<T*>(base + offset);
 }
+
+// CpuStep::kernel() of a recorded plan's steps that have one, in order. `executable` is of this backend.
+std::vector<std::string_view> kernel_names(const Executable& executable);
 
 // One per file of ops/.
 std::unique_ptr<CpuStep> prepare(const EmbedOp& op, PrepareContext& context);

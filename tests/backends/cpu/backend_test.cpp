@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "backends/cpu/step.h"
 #include "graph/passes.h"
 #include "quant/encode.h"
 #include "support/logits.h"
@@ -242,6 +243,50 @@ TEST_P(CpuBackend, RefusesBrokenSteps) {
 TEST_P(CpuBackend, SaysWhatRuns) {
   std::string title = GetParam() == "avx2" ? "AVX2" : GetParam() == "avx512" ? "AVX-512 VNNI" : "portable C++";
   EXPECT_EQ(cpu_->info().description, title + ", 2 workers");
+}
+
+// Each kernel of linear ops, forced, is what both kinds of plan run, and computes the same within its rounding.
+TEST_P(CpuBackend, ForcedKernelsRun) {
+  TinyModel tiny =
+      make_tiny_model({.layers = 1, .width = 256, .ff_width = 256, .head_dim = 64, .format = FormatId::kQ4_K});
+  Graph& graph = tiny.model.graph;
+  std::vector<int32_t> tokens = random_tokens(30, graph.value(graph.logits).cols, 3);
+  Runner expected(*reference_, graph, {});
+  std::vector<float> want = expected.append(expected.add_sequence(), tokens, PlanKind::kPrefill, 30);
+  ASSERT_TRUE(run_passes(graph, {}));
+  for (auto [name, tolerance] :
+       {std::pair{"linear:gemv_int", 1e-3}, {"linear:gemv_float", 2e-5}, {"linear:gemm_f32", 2e-5}}) {
+    ASSERT_EQ(setenv("HEARTH_CPU_KERNEL", name, 1), 0);
+    auto backend = make_cpu_backend({.threads = 2, .isa = GetParam()});
+    ASSERT_EQ(unsetenv("HEARTH_CPU_KERNEL"), 0);
+    ASSERT_TRUE(backend) << backend.error().message;
+    auto model = (*backend)->load(graph, {.kv_pages = {4}});
+    ASSERT_TRUE(model);
+    for (PlanKind kind : {PlanKind::kDecode, PlanKind::kPrefill}) {
+      Plan plan = make_single_lane_plan(graph, {kind, 8});
+      auto executable = (*model)->record(plan);
+      ASSERT_TRUE(executable);
+      std::vector<std::string_view> names = cpu::kernel_names(**executable);
+      EXPECT_GE(names.size(), 4u);
+      for (std::string_view n : names) EXPECT_EQ(n, name);
+    }
+    Runner runner(**backend, graph, {});
+    int s = runner.add_sequence();
+    std::vector<float> got = runner.append(s, std::span(tokens).first(21), PlanKind::kPrefill, 21);
+    std::vector<float> decoded = runner.append(s, std::span(tokens).last(9), PlanKind::kDecode, 3);
+    got.insert(got.end(), decoded.begin(), decoded.end());
+    EXPECT_LT(testing::deviation(got, want), tolerance) << name;
+  }
+}
+
+TEST(CpuBackendOptions, RefusesUnknownKernels) {
+  ASSERT_EQ(setenv("HEARTH_CPU_KERNEL", "linear:fast", 1), 0);
+  auto backend = make_cpu_backend({.threads = 1});
+  ASSERT_EQ(unsetenv("HEARTH_CPU_KERNEL"), 0);
+  ASSERT_FALSE(backend);
+  if (backend.error().code == ErrorCode::kUnsupported) GTEST_SKIP() << backend.error().message;
+  EXPECT_EQ(backend.error().message,
+            "CPU kernel 'linear:fast' is unknown; there are: linear:gemv_int, linear:gemv_float, linear:gemm_f32");
 }
 
 TEST(CpuBackendOptions, RefusesTheImpossible) {

@@ -1,6 +1,9 @@
 // out = x W^T with everything that passes fold into it. Few rows go through products that read each weight once; many
 // through tiles that unpack weights to f32. Which of the two depends on the plan only, never on the rows of a step.
+// kCandidates names the kernels; HEARTH_CPU_KERNEL=linear:NAME forces one.
+#include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "backends/cpu/step.h"
 #include "base/checked_math.h"
@@ -75,9 +78,12 @@ class LinearStep : public CpuStep {
 
 // ---- few rows ----
 
+bool integer_codes(const Matrix& matrix) { return matrix.kind && has_integer_codes(*matrix.kind); }
+
+// Weights with integer codes times integer activations (when `ints`), all others unpacked to f32.
 class GemvStep : public LinearStep {
  public:
-  GemvStep(const LinearOp& op, PrepareContext& context) : LinearStep(op, context) {
+  GemvStep(const LinearOp& op, PrepareContext& context, bool ints) : LinearStep(op, context), ints_(ints) {
     int64_t rows = context.rows(op.x);
     size_t panel_bytes = 0;
     for (const Part& part : parts_) {
@@ -103,6 +109,8 @@ class GemvStep : public LinearStep {
     all_ = place(shared, rows);
     context.shared_bytes = std::max(context.shared_bytes, shared.used_bytes());
   }
+
+  std::string_view kernel() const override { return ints_ ? "linear:gemv_int" : "linear:gemv_float"; }
 
   void run(const Launch& launch, const Worker& worker) const override {
     int64_t rows = launch.count(kind_);
@@ -135,7 +143,7 @@ class GemvStep : public LinearStep {
     size_t codes, scales, sums16, sums32, totals;
   };
 
-  bool uses_ints(const Matrix& matrix) const { return matrix.kind && has_integer_codes(*matrix.kind); }
+  bool uses_ints(const Matrix& matrix) const { return ints_ && integer_codes(matrix); }
 
   IntPlace place(Pieces& pieces, int64_t rows) const {
     if (!need_ints_) return {};
@@ -202,6 +210,7 @@ class GemvStep : public LinearStep {
     finish(*part, p, 0, rows, tile);
   }
 
+  bool ints_;
   bool need_ints_ = false, need_floats_ = false;
   int32_t limit_;
   int64_t panels_ = 0, tile_panels_ = 1;
@@ -232,8 +241,11 @@ class GemmStep : public LinearStep {
     context.shared_bytes = std::max(context.shared_bytes, shared.used_bytes());
   }
 
+  std::string_view kernel() const override { return "linear:gemm_f32"; }
+
   void run(const Launch& launch, const Worker& worker) const override {
     int64_t rows = launch.count(kind_), group = kernels_.gemm_rows;
+    if (rows == 0) return;
     int64_t blocks = ceil_div(rows, kRowBlock), block_rows = round_up(ceil_div(rows, blocks), group);
     for (int64_t first = 0; first < rows; first += block_rows) {
       if (first > 0) worker.barrier();  // the packed rows of the block before have been read
@@ -304,13 +316,62 @@ class GemmStep : public LinearStep {
   size_t packed_;                  // in the shared scratch
 };
 
-}  // namespace
+// ---- which ----
 
-std::unique_ptr<CpuStep> prepare(const LinearOp& op, PrepareContext& context) {
+struct Candidate {
+  std::string_view name;
+  LinearKernel kernel;
+  bool (*supports)(const LinearOp& op, const PrepareContext& context);
+  std::unique_ptr<CpuStep> (*make)(const LinearOp& op, PrepareContext& context);
+};
+
+bool any_integer_codes(const LinearOp& op, const PrepareContext& context) {
+  return std::ranges::any_of(
+      op.parts, [&](const LinearOp::Part& part) { return integer_codes(context.weights.matrix(part.weight)); });
+}
+bool always(const LinearOp&, const PrepareContext&) { return true; }
+
+template <bool Ints>
+std::unique_ptr<CpuStep> make_gemv(const LinearOp& op, PrepareContext& context) {
+  return std::make_unique<GemvStep>(op, context, Ints);
+}
+std::unique_ptr<CpuStep> make_gemm(const LinearOp& op, PrepareContext& context) {
+  return std::make_unique<GemmStep>(op, context);
+}
+
+constexpr Candidate kCandidates[] = {
+    {"linear:gemv_int", LinearKernel::kGemvInt, any_integer_codes, make_gemv<true>},
+    {"linear:gemv_float", LinearKernel::kGemvFloat, always, make_gemv<false>},
+    {"linear:gemm_f32", LinearKernel::kGemmF32, always, make_gemm},
+};
+
+LinearKernel choose(const LinearOp& op, const PrepareContext& context) {
   // Logit rows are few even in a prefill, and the matrix is the largest.
   bool few = context.plan.bucket.kind == PlanKind::kDecode || context.graph.value(op.x).rows == RowKind::kLogit;
-  if (few) return std::make_unique<GemvStep>(op, context);
-  return std::make_unique<GemmStep>(op, context);
+  if (!few) return LinearKernel::kGemmF32;
+  return any_integer_codes(op, context) ? LinearKernel::kGemvInt : LinearKernel::kGemvFloat;
+}
+
+const Candidate& candidate(LinearKernel kernel) {
+  return *std::ranges::find_if(kCandidates, [=](const Candidate& c) { return c.kernel == kernel; });
+}
+
+}  // namespace
+
+Result<LinearKernel> linear_kernel_from_name(std::string_view name) {
+  if (name.empty()) return LinearKernel::kAuto;
+  std::string names;
+  for (const Candidate& c : kCandidates) {
+    if (c.name == name) return c.kernel;
+    names.append(names.empty() ? "" : ", ").append(c.name);
+  }
+  return fail(ErrorCode::kUsage, "CPU kernel '{}' is unknown; there are: {}", name, names);
+}
+
+std::unique_ptr<CpuStep> prepare(const LinearOp& op, PrepareContext& context) {
+  LinearKernel forced = context.linear_kernel;
+  bool takes_forced = forced != LinearKernel::kAuto && candidate(forced).supports(op, context);
+  return candidate(takes_forced ? forced : choose(op, context)).make(op, context);
 }
 
 }  // namespace hearth::cpu
