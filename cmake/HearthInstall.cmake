@@ -2,7 +2,8 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-add_library(hearth_api SHARED)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/hearth_api.cpp CONTENT "// The library consists of the engine's objects; CMake wants a source of its own.\n")
+add_library(hearth_api SHARED ${PROJECT_BINARY_DIR}/hearth_api.cpp)
 set_target_properties(hearth_api PROPERTIES OUTPUT_NAME hearth EXPORT_NAME hearth LINKER_LANGUAGE CXX
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 target_link_libraries(hearth_api PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,hearth_engine>)

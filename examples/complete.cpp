@@ -7,10 +7,10 @@
 #include <cstdio>
 
 // Prints the error of a Result and returns 1 from main.
-#define OR_FAIL(result)                                                \
-  if (!(result)) {                                                     \
-    std::fprintf(stderr, "%s\n", (result).error().message.c_str());    \
-    return 1;                                                          \
+#define OR_FAIL(result)                                             \
+  if (!(result)) {                                                  \
+    std::fprintf(stderr, "%s\n", (result).error().message.c_str()); \
+    return 1;                                                       \
   }
 
 int main(int argc, char** argv) {

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <new>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "hearth/error.h"
@@ -13,6 +16,21 @@ namespace hearth {
 template <class... Args>
 [[nodiscard]] Error fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
   return Error{code, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+// Runs f, which returns a Result, and turns what libraries throw into an Error: the boundary that no exception crosses.
+template <class F>
+auto guarded(std::string_view attempt, F&& f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kOutOfMemory, "{}: memory ran out; a smaller context (-c) or model would need less",
+                attempt);
+  } catch (const std::system_error& error) {
+    return fail(ErrorCode::kIo, "{}: the system refused: {}", attempt, error.what());
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::kInternal, "{}: {}", attempt, error.what());
+  }
 }
 
 }  // namespace hearth

@@ -101,7 +101,7 @@ Result<void> bench(BenchFlags& flags) {
   for (int64_t tokens : flags.prefill) deepest = std::max(deepest, tokens);
   for (int64_t depth : flags.depths) deepest = std::max(deepest, depth);
   if (flags.model.model.context_tokens == 0) {
-    flags.model.model.context_tokens = deepest + 2048 + flags.sequences * (flags.decode_tokens + 32);
+    flags.model.model.context_tokens = deepest + 2048 + flags.sequences * (deepest + flags.decode_tokens + 32);
   }
   flags.model.engine.max_sequences = std::max(flags.model.engine.max_sequences, flags.sequences);
   HEARTH_ASSIGN(std::shared_ptr<Model> model, open_model(flags.model));
@@ -123,8 +123,9 @@ Result<void> bench(BenchFlags& flags) {
   for (int64_t round = 0; round < flags.rounds; ++round) {
     bandwidth.push_back(measure_read_bandwidth(threads));
     for (Row& row : rows) {
-      Result<double> rate = row.kind == "prefill" ? bench.prefill(row.tokens, 1000 + static_cast<uint64_t>(round))
-                                                  : bench.decode(row.depth);
+      Result<double> rate = row.kind == "prefill"
+                                ? bench.prefill(row.tokens, static_cast<uint64_t>(row.tokens * 1000 + round))
+                                : bench.decode(row.depth);
       if (!rate) return std::move(rate).error();
       row.rates.push_back(*rate);
       if (is_terminal(2)) fmt::print(stderr, "\rround {} of {} ", round + 1, flags.rounds);

@@ -201,14 +201,14 @@ class Chat {
     const ModelInfo& info = model_->info();
     fmt::print(stderr, "{} on {}\n", info.name, info.device);
     fmt::print(stderr, "context: {} of {} tokens\n", last_usage_.prompt_tokens + last_usage_.generated_tokens,
-               info.context_tokens);
+               info.sequence_tokens);
     if (last_usage_.prompt_tokens > 0) fmt::print(stderr, "last answer: {}\n", usage_text(last_usage_));
   }
 
   // Renders the conversation, forgetting its oldest turns until the prompt leaves room for an answer: a quarter of the
   // context, at most 1024 tokens.
   Result<std::vector<int32_t>> fitting_prompt() {
-    int64_t context = model_->info().context_tokens;
+    int64_t context = model_->info().sequence_tokens;
     int64_t room = std::min<int64_t>(1024, context / 4);
     size_t dropped = 0;
     while (true) {
@@ -259,7 +259,7 @@ class Chat {
       fmt::print(stderr, "[stopped]\n");
     } else if (answer->reason == FinishReason::kContextFull) {
       fmt::print(stderr, "[cut off: the context of {} tokens is full; the oldest turns are forgotten from here on]\n",
-                 model_->info().context_tokens);
+                 model_->info().sequence_tokens);
     }
     conversation_.messages.push_back(assistant_message(answer->text));
     return {};
@@ -280,7 +280,7 @@ Result<void> chat(ChatFlags& flags) {
   HEARTH_ASSIGN(std::unique_ptr<Engine> engine, Engine::create(model, flags.model.engine));
   if (is_terminal(STDIN_FILENO)) {
     fmt::print(stderr, "{} on {}, context {} tokens. /help lists commands.\n", model->info().name, model->info().device,
-               model->info().context_tokens);
+               model->info().sequence_tokens);
   }
   Chat(flags, std::move(model), std::move(engine)).loop();
   return {};
@@ -295,7 +295,7 @@ void add_chat(CLI::App& app, int& exit_code) {
   command->get_option("MODEL")->required(false);
   add_sampling_flags(*command, flags->sampling);
   with_environment(command->add_option("--system", flags->system, "System prompt"));
-  command->add_flag("--think{true},--no-think{false}", flags->thinking, "Let the model think first, or not");
+  add_thinking_flags(*command, flags->thinking);
 }
 
 }  // namespace hearth::cli

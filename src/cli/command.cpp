@@ -53,8 +53,9 @@ Result<void> write_text(const std::string& path, std::string_view text) {
   std::error_code moved;
   if (written) std::filesystem::rename(part, path, moved);
   if (!written || moved) {
+    std::string why = moved ? moved.message() : std::strerror(errno);
     std::filesystem::remove(part, moved);
-    return fail(ErrorCode::kIo, "cannot write {}: {}", path, std::strerror(errno));
+    return fail(ErrorCode::kIo, "cannot write {}: {}", path, why);
   }
   return {};
 }

@@ -104,6 +104,15 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   command.add_option("--stop", flags.stop, "Text that ends the answer and is not part of it")->group("Sampling");
 }
 
+void add_thinking_flags(CLI::App& command, std::optional<bool>& thinking) {
+  CLI::Option* think = command.add_flag_callback(
+      "--think", [&] { thinking = true; }, "Let the model think first");
+  command
+      .add_flag_callback(
+          "--no-think", [&] { thinking = false; }, "Answer without thinking")
+      ->excludes(think);
+}
+
 static Result<std::pair<int32_t, float>> parse_bias(const std::string& text) {
   size_t equals = text.find('=');
   int32_t id = 0;

@@ -42,6 +42,9 @@ struct SamplingFlags {
 };
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags);
 
+// --think and --no-think; without either the template decides.
+void add_thinking_flags(CLI::App& command, std::optional<bool>& thinking);
+
 // The request's sampling, stop strings and length. Without --seed the seed is random for each call.
 Result<void> apply(const SamplingFlags& flags, const Model& model, Request& request);
 

@@ -28,6 +28,10 @@ int main(int argc, char** argv) {
   add_synth(app, code);
   add_completions(app, code);
   add_version(app, code);
+  if (auto ok = check_config(app); !ok) {
+    fmt::print(stderr, "hearth: {}\n", ok.error().message);
+    return exit_code(ok.error());
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

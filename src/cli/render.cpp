@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/flags.h"
 #include "hearth/text.h"
 
 namespace hearth::cli {
@@ -46,7 +47,7 @@ void add_render(CLI::App& app, int& exit_code) {
                    "JSON with messages (and tools, or any variable of the template); -: stdin")
       ->required();
   command->add_option("--chat-template", flags->chat_template_file, "A Jinja file to use instead of the model's own");
-  command->add_flag("--think{true},--no-think{false}", flags->thinking, "Let the model think first, or not");
+  add_thinking_flags(*command, flags->thinking);
   command->add_flag("--no-generation-prompt", flags->no_generation_prompt, "End after the last message");
   command->add_flag("--json", flags->json, "Print text and token ids as JSON");
 }

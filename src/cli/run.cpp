@@ -116,11 +116,15 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("-p,--prompt", flags->prompt, "The prompt");
   command->add_option("-f,--file", flags->prompt_file, "Read the prompt from a file; -: from stdin");
   with_environment(command->add_option("--system", flags->system, "System prompt"));
-  command->add_flag("--think{true},--no-think{false}", flags->thinking, "Let the model think first, or not");
-  command->add_flag("--raw", flags->raw, "Give the prompt to the model as it is, without the chat template");
-  command->add_flag("--json", flags->json, "Print one JSON object with text, usage and timings");
+  add_thinking_flags(*command, flags->thinking);
+  command->add_flag("--raw", flags->raw, "Give the prompt to the model as it is, without the chat template")
+      ->excludes("--think")
+      ->excludes("--no-think")
+      ->excludes("--chat-template");
+  CLI::Option* json = command->add_flag("--json", flags->json, "Print one JSON object with text, usage and timings");
   command->add_option("--logprobs", flags->logprobs, "With --json: log-probabilities of each token and of the N best")
-      ->check(CLI::Range(0, 1000));
+      ->check(CLI::Range(0, 1000))
+      ->needs(json);
 }
 
 }  // namespace hearth::cli

@@ -24,6 +24,10 @@ std::string variable_name(std::string name) {
   return "HEARTH_" + name;
 }
 
+// Where the configuration came from and which names it set.
+std::string config_path;
+std::vector<std::string> config_names;
+
 }  // namespace
 
 Result<void> load_config() {
@@ -41,10 +45,26 @@ Result<void> load_config() {
       if (!item.parents.empty() || item.inputs.size() != 1) {
         return fail(ErrorCode::kUsage, "{}: {} is not of the form name = value", path, item.fullname());
       }
+      config_path = path;
+      config_names.push_back(item.name);
       ::setenv(variable_name(item.name).c_str(), item.inputs[0].c_str(), /*overwrite=*/0);
     }
   } catch (const std::exception& error) {
     return fail(ErrorCode::kUsage, "cannot read {}: {}", path, error.what());
+  }
+  return {};
+}
+
+Result<void> check_config(const CLI::App& app) {
+  for (const std::string& name : config_names) {
+    bool known = false;
+    for (const CLI::App* command : app.get_subcommands({})) {
+      for (const CLI::Option* option : command->get_options()) known |= option->get_envname() == variable_name(name);
+    }
+    if (!known) {
+      return fail(ErrorCode::kUsage, "{}: no command has a setting \"{}\"; `hearth run --help` lists them", config_path,
+                  name);
+    }
   }
   return {};
 }

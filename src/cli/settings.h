@@ -13,6 +13,8 @@ namespace hearth::cli {
 // ~/.config/hearth/config, if there is one, and puts them into the environment where it says nothing. Fails with kUsage
 // on a broken file.
 Result<void> load_config();
+// Fails with kUsage when the file set a name that no command has as a flag.
+Result<void> check_config(const CLI::App& app);
 
 // Ties an option to its environment variable: "--top-k" to HEARTH_TOP_K.
 CLI::Option* with_environment(CLI::Option* option);

@@ -26,16 +26,7 @@ class EngineThread final : public Engine {
   }
 
   Result<Generation> submit(Request request) override {
-    HEARTH_TRY(scheduler_->check(request));
-    HEARTH_ASSIGN(StopMatcher stop, StopMatcher::create(request.stop_strings));
-    auto state = std::make_shared<Generation::State>(doorbell_);
-    auto sequence = std::make_unique<Sequence>(std::move(request), std::move(stop), state);
-    {
-      std::lock_guard lock(mutex_);
-      submitted_.push_back(std::move(sequence));
-    }
-    doorbell_->ring();
-    return Generation(std::move(state));
+    return guarded("queue a request", [&] { return queue(std::move(request)); });
   }
 
   EngineStats stats() const override {
@@ -53,6 +44,32 @@ class EngineThread final : public Engine {
   }
 
  private:
+  Result<Generation> queue(Request request) {
+    HEARTH_TRY(scheduler_->check(request));
+    HEARTH_ASSIGN(StopMatcher stop, StopMatcher::create(request.stop_strings));
+    auto state = std::make_shared<Generation::State>(doorbell_);
+    auto sequence = std::make_unique<Sequence>(std::move(request), std::move(stop), state);
+    {
+      std::lock_guard lock(mutex_);
+      submitted_.push_back(std::move(sequence));
+    }
+    doorbell_->ring();
+    return Generation(std::move(state));
+  }
+
+  // One turn of the scheduler. Memory that runs out in the middle of one ends the sequences, not the engine.
+  bool turn(std::vector<std::unique_ptr<Sequence>>& arrived) {
+    bool busy = true;
+    Result<void> result = guarded("run a step", [&]() -> Result<void> {
+      for (auto& sequence : arrived) scheduler_->add(std::move(sequence));
+      busy = scheduler_->step();
+      return {};
+    });
+    arrived.clear();
+    if (!result) scheduler_->fail_all(result.error());
+    return busy;
+  }
+
   void run() {
     std::vector<std::unique_ptr<Sequence>> arrived;
     while (true) {
@@ -65,12 +82,13 @@ class EngineThread final : public Engine {
         clears = clears_wanted_;
         stop = stop_;
       }
-      for (auto& sequence : arrived) scheduler_->add(std::move(sequence));
-      arrived.clear();
-      if (stop) return scheduler_->cancel_all();
+      if (stop) {
+        for (auto& sequence : arrived) scheduler_->add(std::move(sequence));
+        return scheduler_->cancel_all();
+      }
       if (clears != cleared_before_) scheduler_->clear_cache();
       cleared_before_ = clears;
-      const bool busy = scheduler_->step();
+      const bool busy = turn(arrived);
       {
         std::lock_guard lock(mutex_);
         stats_ = scheduler_->stats();
@@ -101,8 +119,10 @@ class EngineThread final : public Engine {
 
 Result<std::unique_ptr<Engine>> make_engine(EngineModel model, const EngineOptions& options,
                                             std::shared_ptr<void> keep) {
-  HEARTH_ASSIGN(auto scheduler, Scheduler::create(std::move(model), options));
-  return std::unique_ptr<Engine>(std::make_unique<EngineThread>(std::move(scheduler), std::move(keep)));
+  return guarded("start the engine", [&]() -> Result<std::unique_ptr<Engine>> {
+    HEARTH_ASSIGN(auto scheduler, Scheduler::create(std::move(model), options));
+    return std::unique_ptr<Engine>(std::make_unique<EngineThread>(std::move(scheduler), std::move(keep)));
+  });
 }
 
 }  // namespace hearth

@@ -21,6 +21,7 @@ namespace hearth {
 
 struct Model::Impl {
   explicit Impl(Catalog c) : catalog(std::move(c)) {}
+  static Result<std::shared_ptr<Model>> open(const std::string& path, const ModelOptions& options);
 
   Catalog catalog;
   ModelGraph model;  // its graph points into the catalog
@@ -138,6 +139,10 @@ const ModelInfo& Model::info() const { return impl_->info; }
 const Text& Model::text() const { return *impl_->text; }
 
 Result<std::shared_ptr<Model>> Model::open(const std::string& path, const ModelOptions& options) {
+  return guarded(path, [&] { return Impl::open(path, options); });
+}
+
+Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const ModelOptions& options) {
   HEARTH_ASSIGN(const KvType kv_type, parse_name("kv_type", options.kv_type, kKvTypes));
   HEARTH_ASSIGN(const Activations activations, parse_name("activations", options.activations, kActivations));
   HEARTH_ASSIGN(const WeightLayout layout, parse_name("layout", options.layout, kLayouts));

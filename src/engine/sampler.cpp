@@ -338,7 +338,10 @@ void Sampler::xtc(const SamplingOptions& options, int64_t position) {
   normalize();
   sort();
   size_t above = 0;
-  while (above < candidates_.size() && candidates_[above].p >= options.xtc_threshold) ++above;
+  // What the bias forbids has p = 0 and is no choice, whatever the threshold.
+  while (above < candidates_.size() && candidates_[above].p > 0 && candidates_[above].p >= options.xtc_threshold) {
+    ++above;
+  }
   if (above > 1) candidates_.erase(candidates_.begin(), candidates_.begin() + static_cast<int64_t>(above - 1));
 }
 

@@ -72,10 +72,11 @@ Result<void> Scheduler::check(const Request& request) const {
   // One token must be left to generate, unless none is wanted.
   const int64_t most = model_.sequence_tokens - (request.max_tokens == 0 ? 0 : 1);
   if (prompt > most) {
-    return fail(ErrorCode::kUsage,
-                "the prompt has {} tokens, but the context takes {}; a shorter prompt or a larger context (-c) would "
-                "work",
-                prompt, most);
+    return fail(
+        ErrorCode::kUsage,
+        "the prompt has {} tokens, but the context takes {}; a shorter prompt would work, or a larger context (-c) "
+        "if the model was trained for one",
+        prompt, most);
   }
   for (int32_t token : request.prompt) {
     if (token < 0 || token >= model_.vocab_size) {
@@ -101,7 +102,7 @@ void Scheduler::add(std::unique_ptr<Sequence> sequence) {
   s.usage.prompt_tokens = s.prompt_tokens;
   // Reserved at once, so that nothing grows while tokens are generated.
   int64_t most = model_.sequence_tokens;
-  if (s.request.max_tokens >= 0) most = std::min(most, s.prompt_tokens + s.request.max_tokens);
+  if (s.request.max_tokens >= 0) most = s.prompt_tokens + std::min(s.request.max_tokens, most - s.prompt_tokens);
   s.tokens.reserve(static_cast<size_t>(most));
   s.table = kv_.make_table(most);
   waiting_.push_back(std::move(sequence));
@@ -486,6 +487,12 @@ void Scheduler::keep_prefix(Sequence& s) {
   if (s.request.prompt_logits) return;
   const int64_t tokens = options_.deterministic ? std::min(s.computed, s.prompt_tokens) : s.computed;
   kv_.insert(std::span(s.tokens).first(static_cast<size_t>(tokens)), grid_, s.table);
+}
+
+void Scheduler::fail_all(const Error& error) {
+  for (auto* list : {&running_, &waiting_}) {
+    while (!list->empty()) fail_sequence(*list->back(), error);
+  }
 }
 
 void Scheduler::cancel_all() {

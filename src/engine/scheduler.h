@@ -46,6 +46,8 @@ class Scheduler {
   void add(std::unique_ptr<Sequence> sequence);
   // One step. False when there is nothing that could be done now.
   bool step();
+  // Ends all sequences with an error: after memory ran out in the middle of a step.
+  void fail_all(const Error& error);
   // Ends all sequences.
   void cancel_all();
   void clear_cache() { kv_.clear(); }

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "files/gguf.h"
-#include "text/template/chat_template.h"
+#include "text/template/conversation.h"
+#include "text/template/template_traits.h"
 #include "text/tokenizer.h"
 
 namespace hearth {
@@ -17,6 +18,7 @@ class ModelText final : public Text {
         source_(std::move(source)),
         template_(std::move(chat_template)),
         warnings_(tokenizer_->vocab().warnings) {
+    if (template_) traits_ = detect_traits(*template_, template_options());
     if (!source_.empty() && !template_) warnings_.push_back(template_.error().message);
   }
 
@@ -44,12 +46,17 @@ class ModelText final : public Text {
     if (!context.contains("messages") || !context["messages"].is_array()) {
       return fail(ErrorCode::kInvalidInput, "render a conversation: it has no array \"messages\"");
     }
-    context["add_generation_prompt"] = options.add_generation_prompt;
-    if (options.thinking) context["enable_thinking"] = *options.thinking;
-    const Vocab& vocab = tokenizer_->vocab();
-    const auto token_text = [&](int32_t id) { return id < 0 ? std::string() : vocab.tokens[static_cast<size_t>(id)]; };
-    HEARTH_ASSIGN(Rendered rendered,
-                  template_->render(context, {.bos_token = token_text(vocab.bos), .eos_token = token_text(vocab.eos)}));
+    ConversationRequest request{.messages = std::move(context["messages"]),
+                                .think = options.thinking,
+                                .add_generation_prompt = options.add_generation_prompt,
+                                .continue_final_message = options.add_generation_prompt};
+    context.erase("messages");
+    if (context.contains("tools")) {
+      request.tools = std::move(context["tools"]);
+      context.erase("tools");
+    }
+    request.variables = std::move(context);
+    HEARTH_ASSIGN(Rendered rendered, render_conversation(*template_, traits_, request, template_options()));
     std::vector<TextSegment> segments;
     segments.reserve(rendered.segments.size());
     for (const Segment& segment : rendered.segments) segments.push_back({segment.text, segment.trusted});
@@ -58,16 +65,23 @@ class ModelText final : public Text {
   }
 
   bool has_chat_template() const override { return template_.has_value(); }
-  bool supports_thinking() const override { return template_ && template_->reads_variable("enable_thinking"); }
+  bool supports_thinking() const override { return !traits_.thinking_variable.empty(); }
   std::string_view chat_template() const override { return source_; }
   bool ends_generation(int32_t token) const override { return tokenizer_->is_end_of_generation(token); }
   int64_t vocab_size() const override { return tokenizer_->vocab().size(); }
   const std::vector<std::string>& warnings() const override { return warnings_; }
 
  private:
+  TemplateOptions template_options() const {
+    const Vocab& vocab = tokenizer_->vocab();
+    const auto token_text = [&](int32_t id) { return id < 0 ? std::string() : vocab.tokens[static_cast<size_t>(id)]; };
+    return {.bos_token = token_text(vocab.bos), .eos_token = token_text(vocab.eos)};
+  }
+
   std::unique_ptr<const Tokenizer> tokenizer_;
   std::string source_;
   Result<ChatTemplate> template_;  // or why there is none
+  TemplateTraits traits_;
   std::vector<std::string> warnings_;
 };
 

@@ -42,6 +42,8 @@ class Usage(unittest.TestCase):
             ["run", MODEL, "-p", "x", "-t", "-3"],
             ["run", MODEL, "-p", "x", "-c", "ten"],
             ["run", MODEL, "-p", "x", "-f", "/dev/null"],
+            ["run", MODEL, "-p", "x", "--raw", "--think"],
+            ["run", MODEL, "-p", "x", "--logprobs", "3"],
             ["run", MODEL, "-p", "x", "--device", "quantum"],
             ["run", MODEL, "-p", "x", "--isa", "mmx"],
             ["run", MODEL, "-p", "x", "--kv-type", "q1"],
@@ -154,6 +156,8 @@ class Run(unittest.TestCase):
             self.assertEqual(tokens(env=xdg), 3)
             self.assertEqual(tokens(env=xdg | {"HEARTH_MAX_TOKENS": "4"}), 4)
             self.assertEqual(tokens("-n", "5", env=xdg | {"HEARTH_MAX_TOKENS": "4"}), 5)
+            config.write_text("temprature = 0\n")
+            self.assertEqual(hearth("run", MODEL, "-p", "x", env=xdg).returncode, 2)
             config.write_text("max-tokens = many\n")
             self.assertEqual(hearth("run", MODEL, "-p", "x", env=xdg).returncode, 2)
 
@@ -192,11 +196,12 @@ class Tools(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_bench(self):
-        done = hearth("bench", MODEL, "--json", "--prefill", "32", "--depth", "0,40", "--decode-tokens", "4", "--rounds", "1")
+        done = hearth("bench", MODEL, "--json", "--prefill", "32", "--depth", "0,40", "--decode-tokens", "4", "--rounds", "1", "-t", "2")
         document = json.loads(done.stdout)
         self.assertEqual([r["kind"] for r in document["results"]], ["prefill", "decode", "decode"])
         self.assertTrue(all(r["tokens_per_second"] > 0 for r in document["results"]))
         self.assertGreater(document["read_bandwidth"], 1e8)
+        self.assertEqual(document["threads"], 2)
 
     def test_eval(self):
         text = "The quick brown fox jumps over the lazy dog. " * 4

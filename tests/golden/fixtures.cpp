@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/check.h"
 
@@ -16,12 +17,18 @@ std::vector<std::string> fixture_names() {
   return names;
 }
 
+// Fixtures that wait for their family.
+static const std::set<std::string> kNoFamilyYet = {"qwen3moe"};
+
 std::optional<Fixture> load_fixture(const std::string& name) {
   std::string base = std::string(HEARTH_TEST_DATA "/golden/") + name;
   auto catalog = open_gguf(base + ".gguf");
   HEARTH_CHECK(catalog, "{}", catalog.error().message);
   auto model = build_graph(*catalog);
-  if (!model && model.error().code == ErrorCode::kUnsupported) return std::nullopt;
+  if (kNoFamilyYet.contains(name)) {
+    HEARTH_CHECK(!model, "{} runs now: take it off the list", name);
+    return std::nullopt;
+  }
   HEARTH_CHECK(model, "{}", model.error().message);
   return Fixture{.catalog = std::move(*catalog), .model = std::move(*model), .golden = read_golden(base + ".bin")};
 }
