@@ -12,8 +12,8 @@ target_compile_features(hearth_api INTERFACE cxx_std_20)
 
 install(TARGETS hearth RUNTIME)
 install(TARGETS hearth_api EXPORT HearthTargets LIBRARY)
-install(FILES ${PROJECT_SOURCE_DIR}/models/pocket-dense.gguf ${PROJECT_SOURCE_DIR}/models/pocket.gguf
-  ${PROJECT_SOURCE_DIR}/models/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/hearth/models)
+install(FILES ${PROJECT_SOURCE_DIR}/models/pocket-dense.gguf ${PROJECT_SOURCE_DIR}/models/README.md
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/hearth/models)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/hearth ${PROJECT_BINARY_DIR}/include/hearth
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT HearthTargets NAMESPACE Hearth:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Hearth)

@@ -223,6 +223,15 @@ class Tools(unittest.TestCase):
         self.assertEqual(done.stdout.strip(), "bench")
 
 
+def has_terminals():
+    try:
+        for fd in os.openpty():
+            os.close(fd)
+        return True
+    except OSError:  # a bare chroot has no /dev/pts
+        return False
+
+
 class Terminal:
     """The command on a pseudo-terminal."""
 
@@ -290,6 +299,7 @@ class Chat(unittest.TestCase):
         self.assertIn("start with -c", too_long.stderr)
         self.assertTrue(too_long.stdout.strip(), "the next message is answered")
 
+    @unittest.skipUnless(has_terminals(), "this system has no pseudo-terminals")
     def test_terminal_ctrl_c_stops_the_answer_only(self):
         end = json.loads(hearth("tokenize", BOX, "--special", "--json", "<|im_end|>").stdout)[0]["id"]
         terminal = Terminal("chat", BOX, "--seed", "1", "--logit-bias", f"{end}=-inf", "-c", "30000")
@@ -308,6 +318,7 @@ class Chat(unittest.TestCase):
         terminal.send("\x04")
         self.assertEqual(terminal.wait(), 0)
 
+    @unittest.skipUnless(has_terminals(), "this system has no pseudo-terminals")
     def test_history_comes_back(self):
         with tempfile.TemporaryDirectory() as state:
             first = Terminal(*self.ARGS, env={"XDG_STATE_HOME": state})

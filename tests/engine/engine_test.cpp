@@ -1,7 +1,9 @@
 #include "engine/engine.h"
 
 #include <gtest/gtest.h>
+
 #include <unistd.h>
+#include <limits>
 
 #include <algorithm>
 #include <chrono>
@@ -477,9 +479,10 @@ TEST(Engine, RefusesImpossibleRequests) {
   r.prompt = {};
   EXPECT_EQ(message(r), "the prompt is empty; it must have at least one token");
   r.prompt = Tokens(100, 1);
-  EXPECT_EQ(
-      message(r),
-      "the prompt has 100 tokens, but the context takes 99; a shorter prompt or a larger context (-c) would work");
+  EXPECT_EQ(message(r),
+            "the prompt has 100 tokens, but the context takes 99; a shorter prompt would work, or a larger context "
+            "(-c) if the "
+            "model was trained for one");
   r.prompt = {1, 61};
   EXPECT_EQ(message(r), "the prompt has token 61; the model's tokens are 0 to 60");
   r.prompt = {-1};
@@ -487,6 +490,12 @@ TEST(Engine, RefusesImpossibleRequests) {
   r = fine;
   r.max_tokens = -2;
   EXPECT_NE(message(r).find("max_tokens is -2"), std::string::npos);
+  r.max_tokens = std::numeric_limits<int64_t>::max();  // as much as fits, not an overflow
+  auto all = engine->submit(std::move(r));
+  ASSERT_TRUE(all);
+  while (auto event = all->next()) {
+    if (auto* done = std::get_if<Done>(&*event)) EXPECT_EQ(done->reason, FinishReason::kContextFull);
+  }
   r = fine;
   r.top_logprobs = 1001;
   EXPECT_NE(message(r).find("top_logprobs"), std::string::npos);

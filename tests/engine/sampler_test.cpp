@@ -376,6 +376,10 @@ TEST(Sampler, XtcExcludesAllButTheLastTopChoice) {
   std::vector<double> wanted = {0.05, 0, 0.1, 0.02, 0, 0.15, 0.03};
   for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = 0.25 * wanted[i] / 0.35 + 0.75 * kP[i];
   expect_distribution(frequencies(logits_of(kP), options), wanted);
+  options.xtc_probability = 1;
+  options.xtc_threshold = 0;  // everything is a top choice, but not what the bias forbids
+  options.logit_bias = {{3, -std::numeric_limits<float>::infinity()}};
+  EXPECT_EQ(frequencies(logits_of(kP), options)[3], 0);
 }
 
 TEST(Sampler, FiltersWorkOnWhatTheOnesBeforeLeft) {
