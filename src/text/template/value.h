@@ -68,6 +68,11 @@ struct Undefined {
 };
 struct None {};
 
+template <class T, class Variant>
+inline constexpr bool kIsAlternative = false;
+template <class T, class... Types>
+inline constexpr bool kIsAlternative<T, std::variant<Types...>> = (std::is_same_v<T, Types> || ...);
+
 class Value {
  public:
   using Data =
@@ -75,7 +80,7 @@ class Value {
 
   Value() = default;
   template <class T>
-  requires std::is_constructible_v<Data, std::in_place_type_t<T>, T> Value(T data)
+  requires kIsAlternative<T, Data> Value(T data)
       : data_(std::in_place_type<T>, std::move(data)) {}  // NOLINT: implicit on purpose
 
   template <class T>
