@@ -154,7 +154,13 @@ Value filter_escape(Interpreter& interpreter, const Value& input, Args& args) {
 
 Value filter_first(Interpreter& interpreter, const Value& input, Args& args) {
   Parameters parameters(interpreter, "first", args, {});
-  if (input.is_string()) return interpreter.item(input, Value(Int{0}));
+  if (input.is_string()) {
+    const Text& text = input.text();
+    if (text.bytes.empty()) return {};
+    TextBuilder builder;  // plain even if the text is markup, like every character that iteration gives
+    builder.append_range(text, 0, code_point_bytes(text.bytes, 0));
+    return interpreter.text(std::move(builder));
+  }
   const std::vector<Value> items = interpreter.iterate(input);
   return items.empty() ? Value() : items.front();
 }

@@ -309,7 +309,9 @@ std::vector<Value> Interpreter::characters(const Text& text) {
   if (!check_size(static_cast<Int>(text.bytes.size()) * Int{sizeof(Value) + sizeof(Text)})) return out;
   for (size_t pos = 0; pos < text.bytes.size();) {
     const size_t next = pos + code_point_bytes(text.bytes, pos);
-    out.push_back(substring(text, pos, next));
+    TextBuilder builder;  // plain even if the text is markup
+    builder.append_range(text, pos, next);
+    out.push_back(this->text(std::move(builder)));
     pos = next;
   }
   return out;
