@@ -65,8 +65,13 @@ class EngineThread final : public Engine {
       busy = scheduler_->step();
       return {};
     });
+    if (!result) {
+      scheduler_->fail_all(result.error());
+      for (auto& sequence : arrived) {  // those that were not handed over
+        if (sequence) sequence->output->push(Failed{.error = result.error()});
+      }
+    }
     arrived.clear();
-    if (!result) scheduler_->fail_all(result.error());
     return busy;
   }
 
