@@ -48,8 +48,7 @@ struct StepSequence {
   std::vector<std::span<const int32_t>> pages;
 };
 
-// Everything a step needs beside the plan: the device data of the design. Spans must stay valid and unchanged until
-// wait() returns.
+// Everything a step needs beside the plan: the device data of the design. Spans are read during launch() only.
 struct StepBatch {
   std::span<const int32_t> tokens;          // [rows]; rows <= bucket.rows
   std::span<const StepSequence> sequences;  // cover all rows in order, without gaps

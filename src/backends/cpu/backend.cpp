@@ -52,13 +52,13 @@ class CpuExecutable : public Executable {
         rows_(static_cast<size_t>(bucket.rows)) {}
 
   // The engine's thread is worker 0: the step is complete when this returns.
-  Result<void> launch(const StepBatch& batch) override { return begin(batch); }
-
-  // The caller is worker 0: what it does between launch() and wait() comes before the step, not after it.
-  Result<void> wait() override {
+  Result<void> launch(const StepBatch& batch) override {
+    HEARTH_TRY(begin(batch));
     shared_.pool.run([](void* self, int worker) { static_cast<CpuExecutable*>(self)->work(worker); }, this);
     return {};
   }
+
+  Result<void> wait() override { return {}; }
 
   std::vector<std::string_view> kernels() const {
     std::vector<std::string_view> names;
