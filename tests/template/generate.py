@@ -26,11 +26,11 @@ FILTERS = ["abs", "capitalize", "count", "default('d')", "default('d', true)", "
            "sort(attribute='n')", "sort(case_sensitive=true)", "string", "sum", "sum(attribute='n')", "title", "tojson",
            "tojson(indent=2)", "tojson(ensure_ascii=true)", "tojson(sort_keys=true)", "tojson(separators=(',', ':'))", "trim",
            "trim('H d')", "truncate(8)", "truncate(8, true)", "truncate(5, true, '', 0)", "unique|list", "upper",
-           "wordcount", "center(20)", "attr('upper')", "format(1, 2)", "format('x', 'y')", "nosuch"]
+           "wordcount", "center(20)", "attr('upper')", "format(1, 2)", "format('x', 'y')"]
 TESTS = ["defined", "undefined", "none", "boolean", "true", "false", "integer", "float", "number", "string", "mapping",
          "iterable", "sequence", "callable", "odd", "even", "divisibleby(2)", "divisibleby 3", "lower", "upper", "eq 1",
          "equalto('a')", "ne 1", "gt 1", "lt 2", "ge 1", "le 1", "in [1, 2]", "in('Hello')", "sameas none", "sameas true", "escaped",
-         "filter", "test", "nosuch"]
+         "filter", "test"]
 METHODS = ["upper()", "lower()", "title()", "capitalize()", "strip()", "lstrip()", "rstrip()", "strip('Hd')", "lstrip(' a')",
            "split()", "split(',')", "split('l', 1)", "split(maxsplit=1)", "rsplit('l', 1)", "rsplit(none, 1)", "splitlines()", "splitlines(true)", "startswith('H')",
            "startswith(('x', 'H'))", "startswith('e', 1)", "endswith('d')", "endswith(('x', 'd'))", "replace('l', '')", "replace('', '-')",
@@ -63,7 +63,7 @@ class Generator:
         if kind < 0.85:
             return self.pick(FLOATS)
         return self.pick(["true", "false", "none", "[]", "{}", "()", "[1, 'a']", "(1,)", "(1, 2)", "{'a': 1, 'b': [2]}", "{1: 2, true: 3}",
-                          "range(3)", "range(5, 0, -2)", "dict(a=1)", "namespace(a=1).a", "[s, i]", "{'k': s}", "missing.x", "l|map('string')",
+                          "range(3)", "range(5, 0, -2)", "dict(a=1)", "namespace(a=1).a", "[s, i]", "{'k': s}", "missing.x", "l|map('string')|list",
                           "\"\\u00e9\\x41\\101\\q\"", "'a' 'b'", "1_000", "0x1f", "07", "2 ** 3", "-2 ** 2", "2 ** -1", "2 ** 3 ** 2", "f ** 2", "10 ** 20"])
 
     def expression(self, depth):

@@ -490,8 +490,9 @@ Value filter_round(Interpreter& interpreter, const Value& input, Args& args) {
   if (precision < -300 || precision > 300) return interpreter.fail("round: a precision of {}", precision);
   const double value = input.real();
   if (method != "common") {
+    // Python goes through an integer here, which has no negative zero: hence the + 0.0.
     const double scale = std::pow(10.0, static_cast<double>(precision));
-    return Value((method == "ceil" ? std::ceil(value * scale) : std::floor(value * scale)) / scale);
+    return Value(((method == "ceil" ? std::ceil(value * scale) : std::floor(value * scale)) + 0.0) / scale);
   }
   if (input.is_integral() && precision >= 0) return Value(input.integral());
   if (precision >= 0) {

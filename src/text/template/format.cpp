@@ -226,7 +226,7 @@ Value Interpreter::format_percent(const Text& format, const Value& value) {
   }
   const bool leftovers = tuple != nullptr ? next_argument < tuple->items.size()
                                           : next_argument == 0 && value.dict() == nullptr && !value.is_undefined() &&
-                                                !(value.sequence() != nullptr && value.sequence()->is_list());
+                                                !(value.sequence() != nullptr && value.sequence()->has_index());
   if (ok() && leftovers && !named) return fail("a format has fewer conversions than there are values");
   return text(std::move(out), format.markup);
 }
