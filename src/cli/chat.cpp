@@ -211,17 +211,19 @@ class Chat {
     int64_t context = model_->info().sequence_tokens;
     int64_t room = std::min<int64_t>(1024, context / 4);
     size_t dropped = 0;
+    Conversation shorter = conversation_;  // replaces the conversation only once it fits: a refusal forgets nothing
     while (true) {
-      HEARTH_ASSIGN(Prompt prompt, model_->text().render(conversation_.to_json(), {.thinking = flags_.thinking}));
+      HEARTH_ASSIGN(Prompt prompt, model_->text().render(shorter.to_json(), {.thinking = flags_.thinking}));
       auto tokens = static_cast<int64_t>(prompt.tokens.size());
       if (tokens + room <= context) {
         if (dropped > 0) {
           fmt::print(stderr, "[the context of {} tokens is full: forgot the oldest {} messages; -c gives more]\n",
                      context, dropped);
+          conversation_ = std::move(shorter);
         }
         return std::move(prompt.tokens);
       }
-      auto& messages = conversation_.messages;
+      auto& messages = shorter.messages;
       size_t next_user = 1;
       while (next_user < messages.size() && messages[next_user].role != "user") ++next_user;
       if (next_user >= messages.size()) {

@@ -45,16 +45,28 @@ Result<std::string> read_text(const std::string& path) {
 }
 
 Result<void> write_text(const std::string& path, std::string_view text) {
-  std::string part = path + ".part";
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(part.c_str(), "wb"), std::fclose);
+  namespace fs = std::filesystem;
+  std::error_code error;
+  // The file behind a link; what is no regular file (a device, a pipe) is written to, never replaced.
+  fs::path target = fs::weakly_canonical(path, error);
+  if (error) target = path;
+  bool replace = !fs::exists(target, error) || fs::is_regular_file(target, error);
+  std::string part = target.string();
+  if (replace) part += fmt::format(".{}.part", ::getpid());
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(part.c_str(), replace ? "wbx" : "wb"), std::fclose);
   if (!file) return fail(ErrorCode::kIo, "cannot write {}: {}", path, std::strerror(errno));
   bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
   written &= std::fclose(file.release()) == 0;
   std::error_code moved;
-  if (written) std::filesystem::rename(part, path, moved);
+  int write_errno = errno;
+  if (written && replace) {
+    fs::perms mode = fs::status(target, error).permissions();
+    if (!error && mode != fs::perms::unknown && fs::exists(target, error)) fs::permissions(part, mode, error);
+    fs::rename(part, target, moved);
+  }
   if (!written || moved) {
-    std::string why = moved ? moved.message() : std::strerror(errno);
-    std::filesystem::remove(part, moved);
+    std::string why = moved ? moved.message() : std::strerror(write_errno);
+    if (replace) fs::remove(part, error);
     return fail(ErrorCode::kIo, "cannot write {}: {}", path, why);
   }
   return {};

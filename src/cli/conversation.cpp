@@ -23,8 +23,24 @@ Result<Conversation> Conversation::from_json(std::string_view text) {
     return fail(ErrorCode::kInvalidInput,
                 "expected a conversation, {{\"messages\": [{{\"role\": ..., \"content\": ...}}]}}");
   }
+  for (const auto& [name, value] : document.items()) {
+    if (name != "messages") {
+      return fail(ErrorCode::kUnsupported, "the conversation has \"{}\" beside its messages, which a chat cannot hold",
+                  name);
+    }
+  }
   Conversation conversation;
   for (const ordered_json& entry : document["messages"]) {
+    // What a chat cannot hold is refused: saving it again would lose it.
+    for (const auto& [name, value] : entry.items()) {
+      bool known = name == "role" || name == "content" || name == "reasoning_content";
+      if (!entry.is_object() || !known || !value.is_string()) {
+        return fail(ErrorCode::kUnsupported,
+                    "the conversation has a message with a \"{}\" that a chat cannot hold; it takes role, "
+                    "content and reasoning_content, all of them text",
+                    name);
+      }
+    }
     auto field = [&](const char* name) {
       return entry.is_object() && entry.contains(name) && entry[name].is_string() ? entry[name].get<std::string>() : "";
     };

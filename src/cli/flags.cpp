@@ -116,8 +116,9 @@ void add_thinking_flags(CLI::App& command, std::optional<bool>& thinking) {
 static Result<std::pair<int32_t, float>> parse_bias(const std::string& text) {
   size_t equals = text.find('=');
   int32_t id = 0;
-  if (equals != std::string::npos &&
-      std::from_chars(text.data(), text.data() + equals, id).ptr == text.data() + equals && id >= 0) {
+  const char* id_end = text.data() + (equals == std::string::npos ? 0 : equals);
+  auto [read_end, read_error] = std::from_chars(text.data(), id_end, id);
+  if (read_error == std::errc() && read_end == id_end && id >= 0) {
     char* end = nullptr;
     float value = std::strtof(text.c_str() + equals + 1, &end);
     if (end != text.c_str() + equals + 1 && *end == '\0' && !std::isnan(value)) return std::pair{id, value};

@@ -3,7 +3,7 @@
 #include "cli/settings.h"
 #include "hearth/version.h"
 
-int main(int argc, char** argv) {
+static int run(int argc, char** argv) {
   using namespace hearth::cli;
   if (auto ok = load_config(); !ok) {
     fmt::print(stderr, "hearth: {}\n", ok.error().message);
@@ -40,5 +40,19 @@ int main(int argc, char** argv) {
                app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ");
     return 2;
   }
+  // Output that was lost is a failure, even when the command itself went well.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    std::fputs("hearth: cannot write the output: the other end is full or closed\n", stderr);
+    if (code == 0) code = 1;
+  }
   return code;
+}
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {  // fmt throws when a stream is full or closed
+    std::fprintf(stderr, "hearth: %s\n", error.what());
+    return 1;
+  }
 }

@@ -1,5 +1,6 @@
 #include "engine/text.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -10,6 +11,27 @@
 
 namespace hearth {
 namespace {
+
+constexpr int64_t kMaxNesting = 200;
+
+// Levels of brackets outside of strings. Parsed values are copied recursively, so depth is checked on the text.
+int64_t nesting(std::string_view json) {
+  int64_t depth = 0, deepest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    char c = json[i];
+    if (in_string && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (c == '[' || c == '{')) {
+      deepest = std::max(deepest, ++depth);
+    } else if (!in_string && (c == ']' || c == '}')) {
+      --depth;
+    }
+  }
+  return deepest;
+}
 
 class ModelText final : public Text {
  public:
@@ -37,6 +59,10 @@ class ModelText final : public Text {
 
   Result<Prompt> render(std::string_view conversation_json, const RenderOptions& options) const override {
     if (!template_) return Error(template_.error());
+    if (nesting(conversation_json) > kMaxNesting) {
+      return fail(ErrorCode::kInvalidInput, "render a conversation: its JSON is nested more than {} levels deep",
+                  kMaxNesting);
+    }
     auto context = nlohmann::ordered_json::parse(conversation_json, nullptr, false);
     if (context.is_discarded() || !context.is_object()) {
       return fail(ErrorCode::kInvalidInput,

@@ -52,6 +52,8 @@ class Usage(unittest.TestCase):
             ["run", MODEL, "-p", "x", "--no-pass", "fold_everything"],
             ["run", MODEL, "--raw", "-p", "x", "--logit-bias", "nonsense"],
             ["run", MODEL, "--raw", "-p", "x", "--logit-bias", "99999999=1"],
+            ["run", MODEL, "--raw", "-p", "x", "--logit-bias", "99999999999=1"],
+            ["run", MODEL, "--raw", "-p", "x", "--logit-bias", "=1"],
             ["run", MODEL, "--raw", "-p", "x", "--temperature", "-1"],
             ["run", MODEL, "--raw", "-p", "x", "--top-p", "2"],
             ["run", MODEL, "--raw"],
@@ -145,7 +147,7 @@ class Run(unittest.TestCase):
 
     def test_settings_flag_over_environment_over_file(self):
         def tokens(*args, env=None):
-            done = hearth("run", MODEL, "--raw", "-p", "x", "--json", *args, env=env)
+            done = hearth("run", MODEL, "--raw", "-p", "x", "--json", "--seed", "1", *args, env=env)
             return json.loads(done.stdout)["usage"]["completion_tokens"]
 
         with tempfile.TemporaryDirectory() as home:
@@ -168,6 +170,23 @@ class Run(unittest.TestCase):
         self.assertEqual(hearth(*greedy).stdout, expected)
         self.assertEqual(hearth(*greedy, "--no-pass", "all").stdout, expected)
         self.assertEqual(hearth(*greedy, "--layout", "native").stdout, expected)
+
+
+class Output(unittest.TestCase):
+    def test_lost_output_is_a_failure_and_never_a_crash(self):
+        for args in (("run", MODEL, "--raw", "-p", "x", "-n", "3"), ("inspect", MODEL, "--json"), ("inspect", MODEL, "--tensors"),
+                     ("completions", "bash"), ("completions", "fish"), ("tokenize", MODEL, "word " * 3000)):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([HEARTH, *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), (args, done.stderr))
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([HEARTH, "run", "/no/such", "-p", "x"], stderr=full, timeout=60)
+        self.assertEqual(done.returncode, 1)
+
+    def test_deep_json_is_an_error(self):
+        done = hearth("render", BOX, "-", stdin='{"messages":[],"x":' + "[" * 60000 + "]" * 60000 + "}")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("nested", done.stderr)
 
 
 class Tools(unittest.TestCase):
@@ -291,6 +310,32 @@ class Chat(unittest.TestCase):
             for words in ("tok/s", "Saved 2 messages", "Loaded 2 messages", "no command /nope"):
                 self.assertIn(words, done.stderr)
 
+    def test_a_refused_message_forgets_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            hearth("chat", BOX, "-c", "512", "-n", "8", stdin=f"hi\nhello\n{'a' * 5000}\n/save {folder}/after.json\n")
+            saved = json.loads(Path(f"{folder}/after.json").read_text())["messages"]
+            self.assertEqual([m["role"] for m in saved], ["user", "assistant"] * 2)
+
+    def test_save_and_load_lose_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            part, target, link, pipe = (Path(folder, n) for n in ("x.json.part", "target", "link", "pipe"))
+            part.write_text("precious")
+            target.write_text("old")
+            link.symlink_to(target)
+            os.mkfifo(pipe)
+            reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+            done = hearth("chat", BOX, "-n", "3", stdin=f"hi\n/save {folder}/x.json\n/save {link}\n/save {pipe}\n")
+            self.assertEqual(done.stderr.count("Saved"), 3, done.stderr)
+            self.assertEqual(part.read_text(), "precious")
+            self.assertTrue(link.is_symlink() and "messages" in target.read_text())
+            self.assertTrue(pipe.is_fifo() and b"messages" in os.read(reader, 65536))
+            os.close(reader)
+            for rich in ('{"messages":[{"role":"user","content":[{"type":"text","text":"Important"}]}]}',
+                         '{"messages":[{"role":"user","content":"x","name":"bob"}]}', '{"messages":[],"tools":[1]}'):
+                target.write_text(rich)
+                self.assertIn("cannot hold", hearth("chat", BOX, stdin=f"/load {target}\n").stderr)
+                self.assertEqual(target.read_text(), rich)
+
     def test_full_context_drops_the_oldest_turns_and_says_so(self):
         done = hearth("chat", BOX, "-c", "512", "-n", "60", "--seed", "3", stdin="tell me a very long story about it\n" * 12)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -310,7 +355,10 @@ class Chat(unittest.TestCase):
         terminal.send("\x03")
         terminal.expect(r"\[stopped\]")
         terminal.expect("> ")
-        terminal.send("half a line\x03")
+        terminal.send("half a line")
+        terminal.expect("half a line")  # the editor reads: a Ctrl-C before that is lost
+        time.sleep(0.2)
+        terminal.send("\x03")
         terminal.expect(r"\^C")
         terminal.expect("> ")
         terminal.send("/stats\n")
