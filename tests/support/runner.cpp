@@ -10,7 +10,8 @@
 namespace hearth::testing {
 
 std::span<const TestDevice> test_devices() {
-  static const TestDevice kDevices[] = {{"reference", ""}, {"cpu", "portable"}, {"cpu", "avx2"}, {"cpu", "avx512"}};
+  static const TestDevice kDevices[] = {{"reference", ""},  {"cpu", "portable"}, {"cpu", "avx2"},
+                                        {"cpu", "avxvnni"}, {"cpu", "avx512"},   {"cpu", "amx"}};
   return kDevices;
 }
 

@@ -5,6 +5,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace hearth::cpu {
@@ -23,9 +25,21 @@ struct Isa {
 struct Features {
   bool avx2 = false, fma = false, f16c = false;
   bool avx512 = false;  // F, BW, DQ, VL
-  bool vnni = false;
+  bool vnni = false, avx_vnni = false;
+  bool avx512_bf16 = false;
+  bool amx_bf16 = false;  // with tiles, which the operating system saves and this process may use
   bool os_ymm = false, os_zmm = false;
 };
+
+// Linux gives the eight kilobytes of tile state only to processes that ask for them, once for all their threads.
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr long kArchReqXcompPerm = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kArchReqXcompPerm, kTileData) == 0;
+#else
+  return false;
+#endif
+}
 
 Features read_features() {
   Features f;
@@ -43,6 +57,12 @@ Features read_features() {
     f.avx2 = b >> 5 & 1;
     f.avx512 = (b >> 16 & 1) && (b >> 17 & 1) && (b >> 30 & 1) && (b >> 31 & 1);
     f.vnni = c >> 11 & 1;
+    bool tiles = (d >> 24 & 1) && (d >> 22 & 1);
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) {
+      f.avx_vnni = a >> 4 & 1;
+      f.avx512_bf16 = a >> 5 & 1;
+    }
+    f.amx_bf16 = tiles && may_use_tiles();
   }
   return f;
 }
@@ -53,7 +73,10 @@ const Features& features() {
 }
 
 bool has_avx2() { return features().avx2 && features().fma && features().f16c && features().os_ymm; }
+bool has_avxvnni() { return has_avx2() && features().avx_vnni; }
 bool has_avx512() { return has_avx2() && features().avx512 && features().vnni && features().os_zmm; }
+
+bool has_amx() { return has_avx512() && features().avx512_bf16 && features().amx_bf16; }
 
 std::string features_text() {
   const Features& f = features();
@@ -62,7 +85,8 @@ std::string features_text() {
     if (has) text.append(text.empty() ? "" : ", ").append(name);
   };
   add(f.avx2, "AVX2"), add(f.fma, "FMA"), add(f.f16c, "F16C"), add(f.avx512, "AVX-512 F/BW/DQ/VL"),
-      add(f.vnni, "AVX-512 VNNI");
+      add(f.vnni, "AVX-512 VNNI"), add(f.avx_vnni, "AVX VNNI"), add(f.avx512_bf16, "AVX-512 BF16"),
+      add(f.amx_bf16, "AMX BF16");
   if (text.empty()) text = "none of AVX2, FMA, F16C";
   if (f.avx2 && !f.os_ymm) text += " (but the operating system does not save 256-bit registers)";
   if (f.avx512 && !f.os_zmm) text += " (but the operating system does not save 512-bit registers)";
@@ -70,7 +94,9 @@ std::string features_text() {
 }
 
 constexpr Isa kIsas[] = {
+    {"amx", amx_kernels, has_amx, "AMX BF16, AVX-512 F/BW/DQ/VL, VNNI and BF16"},
     {"avx512", avx512_kernels, has_avx512, "AVX-512 F/BW/DQ/VL and VNNI"},
+    {"avxvnni", avxvnni_kernels, has_avxvnni, "AVX2, FMA, F16C and AVX VNNI"},
     {"avx2", avx2_kernels, has_avx2, "AVX2, FMA and F16C"},
     {"portable", portable_kernels, [] { return true; }, "nothing"},
 };

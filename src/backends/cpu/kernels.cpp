@@ -5,6 +5,8 @@
 
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/gemm_amx.h"
+#include "backends/cpu/kernels/gemm_int.h"
 #include "backends/cpu/kernels/gemv.h"
 #include "backends/cpu/kernels/rows.h"
 
@@ -14,8 +16,7 @@ namespace {
 constexpr KernelTable kTable = {
     .name = HEARTH_CPU_ISA_NAME,
     .title = HEARTH_CPU_ISA_TITLE,
-    .gemm_rows = kTileRows,
-    .gemm_panels = kTilePanels,
+    .tile_rows = kTileRows,
     .rms_norm = rms_norm,
     .add = add_rows,
     .silu_mul = silu_mul,
@@ -29,8 +30,17 @@ constexpr KernelTable kTable = {
     .unpack = {unpack_f32, unpack_half<false>, unpack_half<true>, unpack_int<PlanarQ8_0>, unpack_int<PlanarQ4_0>,
                unpack_int<PlanarQ4_1>, unpack_int<PlanarQ5_0>, unpack_int<PlanarQ5_1>, unpack_int<PlanarQ4_K>,
                unpack_int<PlanarQ5_K>, unpack_int<PlanarQ6_K>},
+#if defined(__AVX512F__) || defined(__AVXVNNI__)
+    .unpack_int = {nullptr, nullptr, nullptr, unpack_int_block<PlanarQ8_0>, unpack_int_block<PlanarQ4_0>,
+                   unpack_int_block<PlanarQ4_1>, unpack_int_block<PlanarQ5_0>, unpack_int_block<PlanarQ5_1>,
+                   unpack_int_block<PlanarQ4_K>, unpack_int_block<PlanarQ5_K>, unpack_int_block<PlanarQ6_K>},
+#else
+    .unpack_int = {},
+#endif
+    .gemm_f32 = kGemmF32,
+    .gemm_int = kGemmInt,
+    .gemm_amx = kGemmAmx,
     .pack_rows = pack_rows,
-    .gemm = gemm,
     .kv_append = kv_append,
     .attend_decode = attend_decode,
     .merge_split = merge_split,

@@ -12,7 +12,8 @@ inline constexpr int64_t kActBlock = 32;   // activations that share a scale
 inline constexpr int64_t kKBlock = 256;    // columns of a panel that are unpacked at a time; a multiple of all blocks
 inline constexpr int64_t kKeyBlock = 64;   // keys per softmax update in prefill attention
 inline constexpr int64_t kKeySplit = 512;  // keys per softmax update in decode attention
-inline constexpr int64_t kQueryRows = 96;  // most rows (queries x heads) of a prefill attention tile
+inline constexpr int64_t kMaxTilePanels = 8;  // panels that a product of many rows takes at a time
+inline constexpr int64_t kQueryRows = 96;     // most rows (queries x heads) of a prefill attention tile
 inline constexpr int64_t kMaxHeadGroup = 16;  // most query heads of a tile that share a kv head
 
 // Formats with a planar layout (quant/layout.h), in the order of the kernel tables.
@@ -40,22 +41,43 @@ struct IntRows {
   int64_t scale_stride;
 };
 
-// Writes columns [k0, k0 + kn) of a panel as f32 [kn][16]. kn <= kKBlock; k0 is a multiple of kKBlock.
-struct Unpacker {
-  void (*run)(const Unpacker& self, int64_t panel, int64_t k0, int64_t kn, float* out);
+// Columns [k0, k0 + kn) of a panel, as a product of many rows reads them. kn <= kKBlock; k0 is a multiple of kKBlock.
+// `out` is float [kn][16], or an IntBlock for the integer product.
+struct PanelReader {
+  void (*run)(const void* context, int64_t panel, int64_t k0, int64_t kn, void* out);
   const void* context;
+  int64_t panel;
 };
 
-// out[panel][row][lane] = rows of A x one or two panels, in f32.
+// Up to kKBlock columns of a panel with integer codes: value = scale of its group * code + minimum of its group.
+struct IntBlock {
+  int16_t codes[kKBlock / 2][kLanes][2];  // signed; pairs in the order of IntRows
+  float scales[kKBlock / 16][kLanes];
+  float mins[kKBlock / 16][kLanes];  // when has_min
+  int64_t group;                     // 16 or 32 elements
+  bool has_min;
+};
+
+// out[panel][row][lane] = packed rows x panels, in f32.
 struct GemmTile {
-  const float* a;  // [ceil(rows / gemm_rows)][cols][gemm_rows], as pack_rows writes it
+  const std::byte* a;  // groups of rows, as Gemm::pack writes them
   int64_t rows;
   int64_t cols;
-  int panels;  // 1 or 2
-  const Unpacker* unpack[2];
-  int64_t panel[2];
-  float* scratch;  // [2][kKBlock][16]
-  float* out;      // [panels][rows rounded up to gemm_rows][16]
+  int64_t panels;  // <= kMaxTilePanels
+  const PanelReader* read;
+  std::byte* scratch;  // Gemm::scratch_bytes
+  float* out;          // [panels][rows rounded up to whole groups][16]
+};
+
+// One way to multiply many rows with panels. All of them read `cols` columns in blocks of kKBlock.
+struct Gemm {
+  int64_t rows;    // of a packed group
+  int64_t panels;  // that a tile takes best, <= kMaxTilePanels
+  size_t scratch_bytes;
+  size_t (*group_bytes)(int64_t cols);
+  // Rows [0, rows) of x, rows <= Gemm::rows, as one group; missing rows are zeros.
+  void (*pack)(const float* x, int64_t stride, int64_t rows, int64_t cols, std::byte* out);
+  void (*multiply)(const GemmTile& tile);  // nullptr: this instruction set has no such kernel
 };
 
 enum class KvFormat : uint8_t { kF32, kF16, kQ8 };
@@ -108,8 +130,7 @@ inline constexpr int64_t kv_scale_blocks(int64_t head_dim) { return (head_dim + 
 struct KernelTable {
   const char* name;   // "avx2"
   const char* title;  // "AVX2"
-  int64_t gemm_rows;  // rows of A per micro-tile; divides kQueryRows
-  int gemm_panels;    // panels that gemm takes best at a time
+  int64_t tile_rows;  // rows of pack_rows and of the products in attention; divides kQueryRows
 
   // Rows of n floats.
   void (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);
@@ -129,9 +150,15 @@ struct KernelTable {
   // Columns [k0, k0 + kn) of a panel as f32 [kn][16], bit-equal to decode_row.
   void (*unpack[kPlanarKinds])(const PanelView& panel, int64_t k0, int64_t kn, float* out);
 
-  // Rows [0, rows) of x, rows <= gemm_rows, as one micro-tile [n][gemm_rows]; missing rows are zeros.
+  // The same of a panel with integer codes for gemm_int.
+  void (*unpack_int[kPlanarKinds])(const PanelView& panel, int64_t k0, int64_t kn, IntBlock& out);
+
+  Gemm gemm_f32;  // any format, in f32
+  Gemm gemm_int;  // integer codes times int16 activations, exact within a group
+  Gemm gemm_amx;  // any format: both factors as sums of two bf16, three products on the matrix unit
+
+  // Rows [0, rows) of x, rows <= tile_rows, as one micro-tile [n][tile_rows]; missing rows are zeros.
   void (*pack_rows)(const float* x, int64_t stride, int64_t rows, int64_t n, float* out);
-  void (*gemm)(const GemmTile& tile);
 
   // Writes the key and value of one token (position within the sequence) for one kv head.
   void (*kv_append)(const KvView& kv, int64_t position, const float* k, const float* v);
@@ -144,6 +171,8 @@ struct KernelTable {
 
 const KernelTable& portable_kernels();
 const KernelTable& avx2_kernels();
+const KernelTable& avxvnni_kernels();
 const KernelTable& avx512_kernels();
+const KernelTable& amx_kernels();
 
 }  // namespace hearth::cpu

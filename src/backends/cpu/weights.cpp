@@ -151,10 +151,25 @@ void Matrix::unpack(int64_t panel, int64_t k0, int64_t kn, float* out) const {
   }
 }
 
-Unpacker Matrix::unpacker() const {
-  return {.run = [](const Unpacker& self, int64_t panel, int64_t k0, int64_t kn,
-                    float* out) { static_cast<const Matrix*>(self.context)->unpack(panel, k0, kn, out); },
-          .context = this};
+PanelReader IntPanel::reader() const {
+  return {.run =
+              [](const void* panel, int64_t, int64_t k0, int64_t kn, void* out) {
+                const auto& self = *static_cast<const IntPanel*>(panel);
+                self.unpack(self.view, k0, kn, *static_cast<IntBlock*>(out));
+              },
+          .context = this,
+          .panel = 0};
+}
+
+IntPanel Matrix::int_panel(int64_t panel, std::byte* scratch) const {
+  return {panel_view(panel, scratch), kernels->unpack_int[static_cast<size_t>(*kind)]};
+}
+
+PanelReader Matrix::reader(int64_t panel) const {
+  return {.run = [](const void* matrix, int64_t panel, int64_t k0, int64_t kn,
+                    void* out) { static_cast<const Matrix*>(matrix)->unpack(panel, k0, kn, static_cast<float*>(out)); },
+          .context = this,
+          .panel = panel};
 }
 
 size_t Weights::planar_bytes(const Graph& graph, WeightLayout layout) {

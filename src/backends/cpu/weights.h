@@ -19,6 +19,14 @@ std::optional<PlanarKind> planar_kind(FormatId id);
 // Has integer codes, so that dot_int applies.
 bool has_integer_codes(PlanarKind kind);
 
+// A panel with integer codes, for gemm_int.
+struct IntPanel {
+  PanelView view;
+  void (*unpack)(const PanelView& panel, int64_t k0, int64_t kn, IntBlock& out);
+
+  PanelReader reader() const;  // refers to this
+};
+
 struct Matrix {
   FormatId format = FormatId::kF32;
   std::optional<PlanarKind> kind;
@@ -36,8 +44,10 @@ struct Matrix {
   PanelView panel_view(int64_t panel, std::byte* scratch) const;
   // Columns [k0, k0 + kn) of the panel as f32 [kn][16], whatever the format and layout.
   void unpack(int64_t panel, int64_t k0, int64_t kn, float* out) const;
-  // unpack() in the form that the kernels call; it refers to this matrix.
-  Unpacker unpacker() const;
+  // unpack() in the form that products of many rows call; it refers to this matrix.
+  PanelReader reader(int64_t panel) const;
+  // `scratch` as in panel_view().
+  IntPanel int_panel(int64_t panel, std::byte* scratch) const;
 };
 
 class Weights {

@@ -1,6 +1,7 @@
 // The CPU backend as the engine sees it, against the reference backend and against itself in other company.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "backends/cpu/step.h"
@@ -62,7 +63,7 @@ class CpuBackend : public ::testing::TestWithParam<std::string> {
 };
 
 #if defined(__x86_64__)
-INSTANTIATE_TEST_SUITE_P(Isa, CpuBackend, ::testing::Values("portable", "avx2", "avx512"),
+INSTANTIATE_TEST_SUITE_P(Isa, CpuBackend, ::testing::Values("portable", "avx2", "avxvnni", "avx512", "amx"),
                          [](const auto& info) { return info.param; });
 #else
 INSTANTIATE_TEST_SUITE_P(Isa, CpuBackend, ::testing::Values("portable"), [](const auto& info) { return info.param; });
@@ -241,8 +242,12 @@ TEST_P(CpuBackend, RefusesBrokenSteps) {
 }
 
 TEST_P(CpuBackend, SaysWhatRuns) {
-  std::string title = GetParam() == "avx2" ? "AVX2" : GetParam() == "avx512" ? "AVX-512 VNNI" : "portable C++";
-  EXPECT_EQ(cpu_->info().description, title + ", 2 workers");
+  std::map<std::string, std::string> titles = {{"portable", "portable C++"},
+                                               {"avx2", "AVX2"},
+                                               {"avxvnni", "AVX2 VNNI"},
+                                               {"avx512", "AVX-512 VNNI"},
+                                               {"amx", "AMX BF16"}};
+  EXPECT_EQ(cpu_->info().description, titles[GetParam()] + ", 2 workers");
 }
 
 // Each kernel of linear ops, forced, is what both kinds of plan run, and computes the same within its rounding.
@@ -254,8 +259,15 @@ TEST_P(CpuBackend, ForcedKernelsRun) {
   Runner expected(*reference_, graph, {});
   std::vector<float> want = expected.append(expected.add_sequence(), tokens, PlanKind::kPrefill, 30);
   ASSERT_TRUE(run_passes(graph, {}));
-  for (auto [name, tolerance] :
-       {std::pair{"linear:gemv_int", 1e-3}, {"linear:gemv_float", 2e-5}, {"linear:gemm_f32", 2e-5}}) {
+  for (auto [name, tolerance] : {std::pair{"linear:gemv_int", 1e-3},
+                                 {"linear:gemv_float", 2e-5},
+                                 {"linear:gemm_f32", 2e-5},
+                                 {"linear:gemm_int", 1e-3},
+                                 {"linear:gemm_amx", 1e-3}}) {
+    if (name == std::string("linear:gemm_amx") && GetParam() != "amx") continue;
+    if (name == std::string("linear:gemm_int") && (GetParam() == "portable" || GetParam() == "avx2")) {
+      continue;
+    }
     ASSERT_EQ(setenv("HEARTH_CPU_KERNEL", name, 1), 0);
     auto backend = make_cpu_backend({.threads = 2, .isa = GetParam()});
     ASSERT_EQ(unsetenv("HEARTH_CPU_KERNEL"), 0);
@@ -286,7 +298,8 @@ TEST(CpuBackendOptions, RefusesUnknownKernels) {
   ASSERT_FALSE(backend);
   if (backend.error().code == ErrorCode::kUnsupported) GTEST_SKIP() << backend.error().message;
   EXPECT_EQ(backend.error().message,
-            "CPU kernel 'linear:fast' is unknown; there are: linear:gemv_int, linear:gemv_float, linear:gemm_f32");
+            "CPU kernel 'linear:fast' is unknown; there are: linear:gemv_int, linear:gemv_float, linear:gemm_f32, "
+            "linear:gemm_int, linear:gemm_amx");
 }
 
 TEST(CpuBackendOptions, RefusesTheImpossible) {

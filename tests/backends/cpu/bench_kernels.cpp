@@ -172,31 +172,40 @@ void gemv(Bench& bench, FormatId format) {
   fmt::print("gemv {:7}{}\n", format_info(format).name, text);
 }
 
-void gemm(Bench& bench, FormatId format) {
+void gemm(Bench& bench, FormatId format, const Gemm& gemm, const char* name) {
   constexpr int64_t kCols = 2048, kFeatures = 1024, kRows = 512;
   BenchMatrix m(format, kFeatures, kCols, bench.kernels);
-  int64_t group = bench.kernels.gemm_rows, padded = (kRows + group - 1) / group * group;
-  std::vector<float> packed(static_cast<size_t>(padded * kCols), 0.25f);
-  int64_t panels = bench.kernels.gemm_panels;
-  std::vector<std::vector<float>> scratch, out;
-  for (int i = 0; i < bench.pool.workers(); ++i) {
-    scratch.emplace_back(2 * kKBlock * kLanes);
-    out.emplace_back(static_cast<size_t>(2 * padded * kLanes));
+  int64_t groups = (kRows + gemm.rows - 1) / gemm.rows;
+  bool ints = &gemm == &bench.kernels.gemm_int;
+  std::vector<float> x(static_cast<size_t>(gemm.rows * kCols), 0.25f);
+  Buffer packed = buffer(static_cast<size_t>(groups) * gemm.group_bytes(kCols));
+  for (int64_t g = 0; g < groups; ++g) {
+    gemm.pack(x.data(), kCols, gemm.rows, kCols, packed.data() + static_cast<size_t>(g) * gemm.group_bytes(kCols));
   }
-  Unpacker unpacker = m.matrix.unpacker();
+  std::vector<Buffer> scratch, out;
+  for (int i = 0; i < bench.pool.workers(); ++i) {
+    scratch.push_back(buffer(gemm.scratch_bytes));
+    out.push_back(buffer(static_cast<size_t>(gemm.panels * groups * gemm.rows * kLanes) * sizeof(float)));
+  }
   double s = bench.best([&] {
-    bench.parallel(m.matrix.panels() / panels, [&](int64_t t, int worker) {
-      bench.kernels.gemm({.a = packed.data(),
-                          .rows = kRows,
-                          .cols = kCols,
-                          .panels = static_cast<int>(panels),
-                          .unpack = {&unpacker, &unpacker},
-                          .panel = {panels * t, panels * t + 1},
-                          .scratch = scratch[static_cast<size_t>(worker)].data(),
-                          .out = out[static_cast<size_t>(worker)].data()});
+    bench.parallel(m.matrix.panels() / gemm.panels, [&](int64_t t, int worker) {
+      PanelReader readers[kMaxTilePanels];
+      IntPanel int_panels[kMaxTilePanels];
+      for (int64_t p = 0; p < gemm.panels; ++p) {
+        int64_t panel = t * gemm.panels + p;
+        if (ints) int_panels[p] = m.matrix.int_panel(panel, nullptr);
+        readers[p] = ints ? int_panels[p].reader() : m.matrix.reader(panel);
+      }
+      gemm.multiply({.a = packed.data(),
+                     .rows = kRows,
+                     .cols = kCols,
+                     .panels = gemm.panels,
+                     .read = readers,
+                     .scratch = scratch[static_cast<size_t>(worker)].data(),
+                     .out = reinterpret_cast<float*>(out[static_cast<size_t>(worker)].data())});
     });
   });
-  fmt::print("gemm {:7}  512 x 2048 x 1024: {:6.1f} GFLOP/s\n", format_info(format).name,
+  fmt::print("{} {:7}  512 x 2048 x 1024: {:6.1f} GFLOP/s\n", name, format_info(format).name,
              2.0 * kCols * kFeatures * kRows / s / 1e9);
 }
 
@@ -263,7 +272,16 @@ int run(int argc, char** argv) {
     if (planar_kind(id) && wanted(fmt::format("gemv {}", format_info(id).name))) gemv(bench, id);
   }
   for (FormatId id : all_formats()) {
-    if (planar_kind(id) && wanted(fmt::format("gemm {}", format_info(id).name))) gemm(bench, id);
+    const KernelTable& k = bench.kernels;
+    struct {
+      const char* name;
+      const Gemm& gemm;
+    } all[] = {{"gemm_f32", k.gemm_f32}, {"gemm_int", k.gemm_int}, {"gemm_amx", k.gemm_amx}};
+    for (auto [name, kernel] : all) {
+      bool takes =
+          planar_kind(id) && kernel.multiply && (&kernel != &k.gemm_int || has_integer_codes(*planar_kind(id)));
+      if (takes && wanted(fmt::format("{} {}", name, format_info(id).name))) gemm(bench, id, kernel, name);
+    }
   }
   if (wanted("attention")) attention(bench);
   return 0;

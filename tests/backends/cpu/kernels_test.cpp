@@ -99,7 +99,7 @@ class Kernels : public ::testing::TestWithParam<std::string> {
 };
 
 #if defined(__x86_64__)
-INSTANTIATE_TEST_SUITE_P(Isa, Kernels, ::testing::Values("portable", "avx2", "avx512"),
+INSTANTIATE_TEST_SUITE_P(Isa, Kernels, ::testing::Values("portable", "avx2", "avxvnni", "avx512", "amx"),
                          [](const auto& info) { return info.param; });
 #else
 INSTANTIATE_TEST_SUITE_P(Isa, Kernels, ::testing::Values("portable"), [](const auto& info) { return info.param; });
@@ -239,40 +239,64 @@ TEST_P(Kernels, FloatDot) {
   }
 }
 
+// Each product of many rows, each format, rows and panels past a tile. Bounds: f32 rounds only its sums; gemm_int the
+// activations too, to half a step of 1/32767 of the largest of their 256 columns (here below 6); gemm_amx both factors,
+// to 2^-17 each, and leaves 2^-16 of the product out.
 TEST_P(Kernels, GemmOfEveryFormat) {
-  const int64_t group = kernels->gemm_rows;
-  for (FormatId format : planar_formats()) {
-    int64_t block = block_of(format);
-    for (int64_t cols : {block == 1 ? int64_t{7} : block, 256 + (block == 256 ? 256 : block)}) {
-      TestMatrix m(format, 33, cols, *kernels);
-      Unpacker unpacker = m.matrix.unpacker();
-      for (int64_t rows : {int64_t{1}, group - 1, group, group + 1, int64_t{40}}) {
-        int64_t tiles = (rows + group - 1) / group;
-        Floats x = normal_floats(rows * cols, 9), packed(static_cast<size_t>(tiles * group * cols), kNan);
-        for (int64_t t = 0; t < tiles; ++t) {
-          kernels->pack_rows(x.data() + t * group * cols, cols, std::min(group, rows - t * group), cols,
-                             packed.data() + t * group * cols);
-        }
-        for (int panels : {1, 2}) {
-          Floats out(static_cast<size_t>(panels * tiles * group * kLanes), kNan), scratch(2 * kKBlock * kLanes, kNan);
-          kernels->gemm({.a = packed.data(),
-                         .rows = rows,
-                         .cols = cols,
-                         .panels = panels,
-                         .unpack = {&unpacker, &unpacker},
-                         .panel = {1, 2},
-                         .scratch = scratch.data(),
-                         .out = out.data()});
-          for (int p = 0; p < panels; ++p) {
-            for (int64_t i = 0; i < rows * kLanes; ++i) {
-              double want = 0, size = 0;
-              for (int64_t c = 0; c < cols; ++c) {
-                double v = static_cast<double>(m.value((1 + p) * kLanes + i % kLanes, c)) *
-                           x[static_cast<size_t>(i / kLanes * cols + c)];
-                want += v, size += std::fabs(v);
+  struct Kernel {
+    const char* name;
+    const Gemm& gemm;
+    bool ints;
+    double relative, absolute;
+  } all[] = {{"f32", kernels->gemm_f32, false, 0x1p-18, 1e-30},
+             {"int", kernels->gemm_int, true, 0x1p-18, 3e-4},
+             {"amx", kernels->gemm_amx, false, 0x1p-15, 1e-30}};
+  for (const Kernel& kernel : all) {
+    const Gemm& gemm = kernel.gemm;
+    if (!gemm.multiply) continue;
+    for (FormatId format : planar_formats()) {
+      if (kernel.ints && !has_integer_codes(*planar_kind(format))) continue;
+      int64_t block = block_of(format);
+      for (int64_t cols : {block == 1 ? int64_t{7} : block, 256 + (block == 256 ? 256 : block)}) {
+        TestMatrix m(format, 70, cols, *kernels);
+        for (int64_t rows : {int64_t{1}, gemm.rows - 1, gemm.rows, gemm.rows + 1, int64_t{40}}) {
+          int64_t groups = (rows + gemm.rows - 1) / gemm.rows;
+          Floats x = normal_floats(rows * cols, 9);
+          Aligned packed(static_cast<size_t>(groups) * gemm.group_bytes(cols)), scratch(gemm.scratch_bytes);
+          std::fill(packed.bytes.begin(), packed.bytes.end(), std::byte{0xff});
+          std::fill(scratch.bytes.begin(), scratch.bytes.end(), std::byte{0xff});
+          for (int64_t g = 0; g < groups; ++g) {
+            gemm.pack(x.data() + g * gemm.rows * cols, cols, std::min(gemm.rows, rows - g * gemm.rows), cols,
+                      packed.data() + static_cast<size_t>(g) * gemm.group_bytes(cols));
+          }
+          for (int64_t panels : {1, 2, 3}) {
+            IntPanel ints[3];
+            PanelReader readers[3];
+            for (int64_t p = 0; p < panels; ++p) {
+              if (kernel.ints) ints[p] = m.matrix.int_panel(p + 2, nullptr);
+              readers[p] = kernel.ints ? ints[p].reader() : m.matrix.reader(p + 2);
+            }
+            Floats out(static_cast<size_t>(panels * groups * gemm.rows * kLanes), kNan);
+            gemm.multiply({.a = packed.data(),
+                           .rows = rows,
+                           .cols = cols,
+                           .panels = panels,
+                           .read = readers,
+                           .scratch = scratch.data(),
+                           .out = out.data()});
+            for (int64_t p = 0; p < panels; ++p) {
+              for (int64_t i = 0; i < rows * kLanes; ++i) {
+                double want = 0, size = 0;
+                for (int64_t c = 0; c < cols; ++c) {
+                  double v = static_cast<double>(m.value((p + 2) * kLanes + i % kLanes, c)) *
+                             x[static_cast<size_t>(i / kLanes * cols + c)];
+                  want += v, size += std::fabs(v);
+                }
+                ASSERT_NEAR(out[static_cast<size_t>(p * groups * gemm.rows * kLanes + i)], want,
+                            size * kernel.relative + kernel.absolute * std::sqrt(static_cast<double>(cols)))
+                    << kernel.name << " " << format_info(format).name << " cols " << cols << " rows " << rows
+                    << " panel " << p << " i " << i;
               }
-              ASSERT_NEAR(out[static_cast<size_t>(p * tiles * group * kLanes + i)], want, size * 0x1p-18 + 1e-30)
-                  << format_info(format).name << " cols " << cols << " rows " << rows << " panel " << p << " i " << i;
             }
           }
         }
@@ -481,7 +505,7 @@ TEST_P(Kernels, DecodeAttentionInSplits) {
 }
 
 TEST_P(Kernels, PrefillAttentionInBlocks) {
-  const int64_t group = kernels->gemm_rows;
+  const int64_t group = kernels->tile_rows;
   for (const AttentionCase& c : kAttentionCases) {
     for (KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kQ8}) {
       Sequence s(*kernels, c, format);

@@ -116,39 +116,46 @@ HEARTH_INLINE void micro_tile(const float* a, const float* b, int64_t b_panel_st
   }
 }
 
+size_t f32_group_bytes(int64_t cols) { return static_cast<size_t>(cols * kTileRows) * sizeof(float); }
+
+void pack_f32(const float* x, int64_t stride, int64_t rows, int64_t cols, std::byte* out) {
+  pack_rows(x, stride, rows, cols, reinterpret_cast<float*>(out));
+}
+
 template <int Panels>
-void gemm_panels(const GemmTile& t) {
+void gemm_f32_panels(const GemmTile& t, int64_t first) {
+  auto* weights = reinterpret_cast<float*>(t.scratch);
+  const auto* a = reinterpret_cast<const float*>(t.a);
   int64_t tiles = (t.rows + kTileRows - 1) / kTileRows;
   int64_t out_panel_stride = tiles * kTileRows * kLanes;
   for (int64_t k0 = 0; k0 < t.cols; k0 += kKBlock) {
     int64_t kn = t.cols - k0 < kKBlock ? t.cols - k0 : kKBlock;
-    for (int p = 0; p < Panels; ++p)
-      t.unpack[p]->run(*t.unpack[p], t.panel[p], k0, kn, t.scratch + p * kKBlock * kLanes);
+    for (int p = 0; p < Panels; ++p) {
+      const PanelReader& read = t.read[first + p];
+      read.run(read.context, read.panel, k0, kn, weights + p * kKBlock * kLanes);
+    }
     for (int64_t i = 0; i < tiles; ++i) {
-      micro_tile<Panels, 1, kTileRows>(t.a + (i * t.cols + k0) * kTileRows, t.scratch, kKBlock * kLanes, kn, k0 > 0,
-                                       t.out + i * kTileRows * kLanes, kLanes, out_panel_stride);
+      micro_tile<Panels, 1, kTileRows>(a + (i * t.cols + k0) * kTileRows, weights, kKBlock * kLanes, kn, k0 > 0,
+                                       t.out + first * out_panel_stride + i * kTileRows * kLanes, kLanes,
+                                       out_panel_stride);
     }
   }
 }
 
-void gemm(const GemmTile& tile) {
-  if (tile.panels == 2) {
-#if defined(__AVX512F__)
-    gemm_panels<2>(tile);
-#else  // two panels do not fit in the registers
-    GemmTile one = tile;
-    one.panels = 1;
-    for (int p = 0; p < 2; ++p) {
-      one.unpack[0] = tile.unpack[p];
-      one.panel[0] = tile.panel[p];
-      one.out = tile.out + p * ((tile.rows + kTileRows - 1) / kTileRows) * kTileRows * kLanes;
-      gemm_panels<1>(one);
-    }
-#endif
-  } else {
-    gemm_panels<1>(tile);
+void gemm_f32(const GemmTile& t) {
+  int64_t p = 0;
+  if constexpr (kTilePanels == 2) {
+    for (; p + 2 <= t.panels; p += 2) gemm_f32_panels<2>(t, p);
   }
+  for (; p < t.panels; ++p) gemm_f32_panels<1>(t, p);
 }
+
+constexpr Gemm kGemmF32 = {.rows = kTileRows,
+                           .panels = 2,
+                           .scratch_bytes = kTilePanels * kKBlock * kLanes * sizeof(float),
+                           .group_bytes = f32_group_bytes,
+                           .pack = pack_f32,
+                           .multiply = gemm_f32};
 
 }  // namespace
 }  // namespace hearth::cpu

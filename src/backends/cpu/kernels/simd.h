@@ -55,6 +55,7 @@ HEARTH_INLINE float max_lanes(F32x16 a) { return _mm512_reduce_max_ps(a.v); }
 HEARTH_INLINE I32x16 zero_i() { return {_mm512_setzero_si512()}; }
 HEARTH_INLINE I32x16 set1(int32_t x) { return {_mm512_set1_epi32(x)}; }
 HEARTH_INLINE I32x16 load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+HEARTH_INLINE void store(int16_t* p, I32x16 a) { _mm512_storeu_si512(p, a.v); }
 HEARTH_INLINE I32x16 add(I32x16 a, I32x16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
 HEARTH_INLINE I32x16 sub(I32x16 a, I32x16 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
 HEARTH_INLINE I32x16 bit_and(I32x16 a, I32x16 b) { return {_mm512_and_si512(a.v, b.v)}; }
@@ -75,6 +76,7 @@ template <int N>
 HEARTH_INLINE I32x16 shift_halves(I32x16 a) {  // of each 16-bit half, right
   return {_mm512_srli_epi16(a.v, N)};
 }
+HEARTH_INLINE I32x16 sub_halves(I32x16 a, I32x16 b) { return {_mm512_sub_epi16(a.v, b.v)}; }
 // acc + the products of both 16-bit halves.
 HEARTH_INLINE I32x16 dot_halves(I32x16 acc, I32x16 a, I32x16 b) { return {_mm512_dpwssd_epi32(acc.v, a.v, b.v)}; }
 HEARTH_INLINE F32x16 load_f16(const uint16_t* p) {
@@ -178,6 +180,10 @@ HEARTH_INLINE I32x16 load(const uint8_t* p) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
 }
+HEARTH_INLINE void store(int16_t* p, I32x16 a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.lo);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 16), a.hi);
+}
 HEARTH_INLINE I32x16 add(I32x16 a, I32x16 b) { return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)}; }
 HEARTH_INLINE I32x16 sub(I32x16 a, I32x16 b) { return {_mm256_sub_epi32(a.lo, b.lo), _mm256_sub_epi32(a.hi, b.hi)}; }
 HEARTH_INLINE I32x16 bit_and(I32x16 a, I32x16 b) {
@@ -205,10 +211,17 @@ template <int N>
 HEARTH_INLINE I32x16 shift_halves(I32x16 a) {  // of each 16-bit half, right
   return {_mm256_srli_epi16(a.lo, N), _mm256_srli_epi16(a.hi, N)};
 }
+HEARTH_INLINE I32x16 sub_halves(I32x16 a, I32x16 b) {
+  return {_mm256_sub_epi16(a.lo, b.lo), _mm256_sub_epi16(a.hi, b.hi)};
+}
 // acc + the products of both 16-bit halves.
 HEARTH_INLINE I32x16 dot_halves(I32x16 acc, I32x16 a, I32x16 b) {
+#if defined(__AVXVNNI__)
+  return {_mm256_dpwssd_avx_epi32(acc.lo, a.lo, b.lo), _mm256_dpwssd_avx_epi32(acc.hi, a.hi, b.hi)};
+#else
   return {_mm256_add_epi32(acc.lo, _mm256_madd_epi16(a.lo, b.lo)),
           _mm256_add_epi32(acc.hi, _mm256_madd_epi16(a.hi, b.hi))};
+#endif
 }
 HEARTH_INLINE F32x16 load_f16(const uint16_t* p) {
   return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),

@@ -246,7 +246,7 @@ class PrefillAttentionStep : public AttentionStep {
             const Worker& worker) const {
     int64_t queries = std::min(queries_, sequence.rows - first);
     int64_t first_head = kv_head * share_ + chunk * chunk_, heads = std::min(chunk_, share_ - chunk * chunk_);
-    int64_t rows = queries * heads, group = kernels_.gemm_rows, row0 = sequence.first_row + first;
+    int64_t rows = queries * heads, group = kernels_.tile_rows, row0 = sequence.first_row + first;
     float *plain = at<float>(worker.scratch, rows_), *packed = at<float>(worker.scratch, packed_);
     for (int64_t r = 0; r < rows; ++r) query(row0 + r / heads, first_head + r % heads, plain + r * head_dim_);
     for (int64_t r = 0; r < rows; r += group) {

@@ -1,6 +1,6 @@
 // out = x W^T with everything that passes fold into it. Few rows go through products that read each weight once; many
-// through tiles that unpack weights to f32. Which of the two depends on the plan only, never on the rows of a step.
-// kCandidates names the kernels; HEARTH_CPU_KERNEL=linear:NAME forces one.
+// through tiles that unpack a block of weights for all of them. Which of the two depends on the plan only, never on the
+// rows of a step. kCandidates names the kernels; HEARTH_CPU_KERNEL=linear:NAME forces one.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -224,96 +224,110 @@ class GemvStep : public LinearStep {
 
 class GemmStep : public LinearStep {
  public:
-  GemmStep(const LinearOp& op, PrepareContext& context) : LinearStep(op, context) {
-    int64_t group = context.kernels.gemm_rows, rows = context.rows(op.x);
+  GemmStep(const LinearOp& op, PrepareContext& context, std::string_view name, const Gemm& gemm)
+      : LinearStep(op, context), name_(name), gemm_(gemm), ints_(&gemm == &context.kernels.gemm_int) {
+    int64_t rows = context.rows(op.x);
+    // Tiles of several panels share what they read of the activations, but every worker should get some.
+    int64_t panels = 0;
+    for (const Part& part : parts_) panels += part.matrix->panels();
+    unit_panels_ = std::clamp<int64_t>(panels / (int64_t{context.workers} * 4) / 2 * 2, 2, gemm.panels);
+    size_t panel_bytes = 0;
     for (const Part& part : parts_) {
-      unpackers_.push_back(part.matrix->unpacker());
       if (!glu_ || &part == parts_.data()) units_ += units(part);
+      if (ints_ && !part.matrix->planar) panel_bytes = std::max(panel_bytes, part.matrix->layout.panel_bytes);
     }
     Pieces worker;
-    normed_ = worker.take<float>(norm_ ? group * cols_ : 0);
-    scratch_ = worker.take<float>(2 * kKBlock * kLanes);
-    int64_t block_rows = round_up(std::min(rows, kRowBlock), group);
-    out_ = worker.take<float>(2 * block_rows * kLanes);
+    normed_ = worker.take<float>(norm_ ? gemm.rows * cols_ : 0);
+    scratch_ = worker.take<std::byte>(static_cast<int64_t>(gemm.scratch_bytes));
+    panel_scratch_ = worker.take<std::byte>(static_cast<int64_t>(panel_bytes) * unit_panels_);
+    panel_scratch_bytes_ = panel_bytes;
+    int64_t block_rows = round_up(std::min(rows, kRowBlock), gemm.rows);
+    out_ = worker.take<float>(unit_panels_ * block_rows * kLanes);
     context.worker_bytes = std::max(context.worker_bytes, worker.used_bytes());
-    Pieces shared;
-    packed_ = shared.take<float>(block_rows * cols_);
-    context.shared_bytes = std::max(context.shared_bytes, shared.used_bytes());
+    group_bytes_ = gemm.group_bytes(cols_);
+    context.shared_bytes = std::max(context.shared_bytes, static_cast<size_t>(block_rows / gemm.rows) * group_bytes_);
   }
 
-  std::string_view kernel() const override { return "linear:gemm_f32"; }
+  std::string_view kernel() const override { return name_; }
 
   void run(const Launch& launch, const Worker& worker) const override {
-    int64_t rows = launch.count(kind_), group = kernels_.gemm_rows;
+    int64_t rows = launch.count(kind_);
     if (rows == 0) return;
-    int64_t blocks = ceil_div(rows, kRowBlock), block_rows = round_up(ceil_div(rows, blocks), group);
+    int64_t blocks = ceil_div(rows, kRowBlock), block_rows = round_up(ceil_div(rows, blocks), gemm_.rows);
     for (int64_t first = 0; first < rows; first += block_rows) {
       if (first > 0) worker.barrier();  // the packed rows of the block before have been read
       int64_t n = std::min(block_rows, rows - first);
-      worker.each_tile(ceil_div(n, group),
-                       [&](int64_t t) { pack(first, t * group, std::min(group, n - t * group), worker); });
+      worker.each_tile(ceil_div(n, gemm_.rows), [&](int64_t g) { pack(first, n, g, worker); });
       worker.barrier();
       worker.each_tile(units_, [&](int64_t u) { unit(u, first, n, worker); });
     }
   }
 
  private:
-  // A unit is what one tile makes: a gate and an up panel, or neighbouring panels of one part.
-  int64_t units(const Part& part) const {
-    return glu_ ? part.matrix->panels() : ceil_div<int64_t>(part.matrix->panels(), kernels_.gemm_panels);
-  }
+  // A unit is what one tile makes: neighbouring panels of one part, or with GLU as many of the gate as of the up
+  // matrix.
+  int64_t unit_panels() const { return glu_ ? unit_panels_ / 2 : unit_panels_; }
+  int64_t units(const Part& part) const { return ceil_div(part.matrix->panels(), unit_panels()); }
 
-  // Rows [first + row, + rows), normalized, become one micro-tile of A.
-  void pack(int64_t first, int64_t row, int64_t rows, const Worker& worker) const {
+  // Group g of the rows [first, first + rows), normalized.
+  void pack(int64_t first, int64_t rows, int64_t g, const Worker& worker) const {
+    int64_t row = g * gemm_.rows, n = std::min(gemm_.rows, rows - row);
     const float* x = x_ + (first + row) * cols_;
     if (norm_) {
       float* normed = at<float>(worker.scratch, normed_);
-      for (int64_t r = 0; r < rows; ++r) kernels_.rms_norm(x + r * cols_, norm_, cols_, eps_, normed + r * cols_);
+      for (int64_t r = 0; r < n; ++r) kernels_.rms_norm(x + r * cols_, norm_, cols_, eps_, normed + r * cols_);
       x = normed;
     }
-    kernels_.pack_rows(x, cols_, rows, cols_, at<float>(shared_, packed_) + row * cols_);
+    gemm_.pack(x, cols_, n, cols_, shared_ + static_cast<size_t>(g) * group_bytes_);
   }
 
   void unit(int64_t u, int64_t first_row, int64_t rows, const Worker& worker) const {
-    int64_t padded = round_up(rows, kernels_.gemm_rows);
+    const Part* part = parts_.data();
+    for (; u >= units(*part); ++part) u -= units(*part);
+    int64_t panel = u * unit_panels(), panels = std::min(unit_panels(), part->matrix->panels() - panel);
+    int64_t panel_floats = round_up(rows, gemm_.rows) * kLanes;
     float* out = at<float>(worker.scratch, out_);
-    GemmTile tile{.a = at<float>(shared_, packed_),
-                  .rows = rows,
-                  .cols = cols_,
-                  .panels = 2,
-                  .unpack = {&unpackers_[0], nullptr},
-                  .panel = {u, u},
-                  .scratch = at<float>(worker.scratch, scratch_),
-                  .out = out};
-    if (glu_) {
-      tile.unpack[1] = &unpackers_[1];
-      kernels_.gemm(tile);
-      add_bias(parts_[0], u, rows, out);
-      add_bias(parts_[1], u, rows, out + padded * kLanes);
-      glu_(out, out + padded * kLanes, rows * kLanes, out);
-      finish(parts_[0], u, first_row, rows, out);
-      return;
+
+    PanelReader readers[kMaxTilePanels];
+    IntPanel ints[kMaxTilePanels];
+    int64_t count = 0;
+    for (int matrix = 0; matrix < (glu_ ? 2 : 1); ++matrix) {
+      for (int64_t p = 0; p < panels; ++p, ++count) {
+        const Matrix& m = *part[matrix].matrix;
+        if (ints_) {
+          std::byte* scratch = worker.scratch + panel_scratch_ + static_cast<size_t>(count) * panel_scratch_bytes_;
+          ints[count] = m.int_panel(panel + p, scratch);
+          readers[count] = ints[count].reader();
+        } else {
+          readers[count] = m.reader(panel + p);
+        }
+      }
     }
-    size_t i = 0;
-    for (; u >= units(parts_[i]); ++i) u -= units(parts_[i]);
-    const Part& part = parts_[i];
-    int64_t panel = u * kernels_.gemm_panels;
-    tile.panels = static_cast<int>(std::min<int64_t>(kernels_.gemm_panels, part.matrix->panels() - panel));
-    for (int p = 0; p < tile.panels; ++p) {
-      tile.unpack[p] = &unpackers_[i];
-      tile.panel[p] = panel + p;
-    }
-    kernels_.gemm(tile);
-    for (int p = 0; p < tile.panels; ++p) {
-      add_bias(part, panel + p, rows, out + p * padded * kLanes);
-      finish(part, panel + p, first_row, rows, out + p * padded * kLanes);
+    gemm_.multiply({.a = shared_,
+                    .rows = rows,
+                    .cols = cols_,
+                    .panels = count,
+                    .read = readers,
+                    .scratch = worker.scratch + scratch_,
+                    .out = out});
+    for (int64_t p = 0; p < panels; ++p) {
+      float* tile = out + p * panel_floats;
+      add_bias(*part, panel + p, rows, tile);
+      if (glu_) {
+        float* up = tile + panels * panel_floats;
+        add_bias(part[1], panel + p, rows, up);
+        glu_(tile, up, rows * kLanes, tile);
+      }
+      finish(*part, panel + p, first_row, rows, tile);
     }
   }
 
-  std::vector<Unpacker> unpackers_;  // of parts_
-  int64_t units_ = 0;
-  size_t normed_, scratch_, out_;  // in the worker's scratch
-  size_t packed_;                  // in the shared scratch
+  std::string_view name_;
+  const Gemm& gemm_;
+  bool ints_;
+  int64_t unit_panels_, units_ = 0;
+  size_t group_bytes_, panel_scratch_bytes_;
+  size_t normed_, scratch_, panel_scratch_, out_;  // in the worker's scratch
 };
 
 // ---- which ----
@@ -329,27 +343,44 @@ bool any_integer_codes(const LinearOp& op, const PrepareContext& context) {
   return std::ranges::any_of(
       op.parts, [&](const LinearOp::Part& part) { return integer_codes(context.weights.matrix(part.weight)); });
 }
+bool all_integer_codes(const LinearOp& op, const PrepareContext& context) {
+  return std::ranges::all_of(
+      op.parts, [&](const LinearOp::Part& part) { return integer_codes(context.weights.matrix(part.weight)); });
+}
 bool always(const LinearOp&, const PrepareContext&) { return true; }
+bool takes_gemm_int(const LinearOp& op, const PrepareContext& context) {
+  return context.kernels.gemm_int.multiply && all_integer_codes(op, context);
+}
+bool takes_gemm_amx(const LinearOp&, const PrepareContext& context) { return context.kernels.gemm_amx.multiply; }
 
 template <bool Ints>
 std::unique_ptr<CpuStep> make_gemv(const LinearOp& op, PrepareContext& context) {
   return std::make_unique<GemvStep>(op, context, Ints);
 }
-std::unique_ptr<CpuStep> make_gemm(const LinearOp& op, PrepareContext& context) {
-  return std::make_unique<GemmStep>(op, context);
-}
 
 constexpr Candidate kCandidates[] = {
     {"linear:gemv_int", LinearKernel::kGemvInt, any_integer_codes, make_gemv<true>},
     {"linear:gemv_float", LinearKernel::kGemvFloat, always, make_gemv<false>},
-    {"linear:gemm_f32", LinearKernel::kGemmF32, always, make_gemm},
+    {"linear:gemm_f32", LinearKernel::kGemmF32, always,
+     [](const LinearOp& op, PrepareContext& context) -> std::unique_ptr<CpuStep> {
+       return std::make_unique<GemmStep>(op, context, "linear:gemm_f32", context.kernels.gemm_f32);
+     }},
+    {"linear:gemm_int", LinearKernel::kGemmInt, takes_gemm_int,
+     [](const LinearOp& op, PrepareContext& context) -> std::unique_ptr<CpuStep> {
+       return std::make_unique<GemmStep>(op, context, "linear:gemm_int", context.kernels.gemm_int);
+     }},
+    {"linear:gemm_amx", LinearKernel::kGemmAmx, takes_gemm_amx,
+     [](const LinearOp& op, PrepareContext& context) -> std::unique_ptr<CpuStep> {
+       return std::make_unique<GemmStep>(op, context, "linear:gemm_amx", context.kernels.gemm_amx);
+     }},
 };
 
 LinearKernel choose(const LinearOp& op, const PrepareContext& context) {
   // Logit rows are few even in a prefill, and the matrix is the largest.
   bool few = context.plan.bucket.kind == PlanKind::kDecode || context.graph.value(op.x).rows == RowKind::kLogit;
-  if (!few) return LinearKernel::kGemmF32;
-  return any_integer_codes(op, context) ? LinearKernel::kGemvInt : LinearKernel::kGemvFloat;
+  if (few) return any_integer_codes(op, context) ? LinearKernel::kGemvInt : LinearKernel::kGemvFloat;
+  if (takes_gemm_amx(op, context)) return LinearKernel::kGemmAmx;
+  return takes_gemm_int(op, context) ? LinearKernel::kGemmInt : LinearKernel::kGemmF32;
 }
 
 const Candidate& candidate(LinearKernel kernel) {
