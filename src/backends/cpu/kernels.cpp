@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/gemm_int.h"
 #include "backends/cpu/kernels/gemv.h"
 #include "backends/cpu/kernels/rows.h"
+#include "backends/cpu/kernels/unpack.h"
 
 namespace hearth::cpu {
 namespace {
