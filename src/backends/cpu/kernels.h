@@ -60,7 +60,7 @@ struct IntBlock {
 
 // out[panel][row][lane] = packed rows x panels, in f32.
 struct GemmTile {
-  const std::byte* a;  // groups of rows, as Gemm::pack writes them
+  const std::byte* a;  // all rows, as Gemm::pack writes them
   int64_t rows;
   int64_t cols;
   int64_t panels;  // <= kMaxTilePanels
@@ -75,8 +75,10 @@ struct Gemm {
   int64_t panels;  // that a tile takes best, <= kMaxTilePanels
   size_t scratch_bytes;
   size_t (*group_bytes)(int64_t cols);
-  // Rows [0, rows) of x, rows <= Gemm::rows, as one group; missing rows are zeros.
-  void (*pack)(const float* x, int64_t stride, int64_t rows, int64_t cols, std::byte* out);
+  // Group `group` of `groups` becomes rows [0, rows) of x, rows <= Gemm::rows; missing rows are zeros. `out`: of all
+  // groups, groups * group_bytes.
+  void (*pack)(const float* x, int64_t stride, int64_t rows, int64_t cols, int64_t group, int64_t groups,
+               std::byte* out);
   void (*multiply)(const GemmTile& tile);  // nullptr: this instruction set has no such kernel
 };
 

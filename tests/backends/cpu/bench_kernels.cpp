@@ -172,15 +172,18 @@ void gemv(Bench& bench, FormatId format) {
   fmt::print("gemv {:7}{}\n", format_info(format).name, text);
 }
 
-void gemm(Bench& bench, FormatId format, const Gemm& gemm, const char* name) {
-  constexpr int64_t kCols = 2048, kFeatures = 1024, kRows = 512;
-  BenchMatrix m(format, kFeatures, kCols, bench.kernels);
+void gemm(Bench& bench, FormatId format, const Gemm& gemm, const char* name, int64_t cols) {
+  constexpr int64_t kFeatures = 1024, kRows = 512;
+  BenchMatrix m(format, kFeatures, cols, bench.kernels);
   int64_t groups = (kRows + gemm.rows - 1) / gemm.rows;
   bool ints = &gemm == &bench.kernels.gemm_int;
-  std::vector<float> x(static_cast<size_t>(gemm.rows * kCols), 0.25f);
-  Buffer packed = buffer(static_cast<size_t>(groups) * gemm.group_bytes(kCols));
+  std::vector<float> x(static_cast<size_t>(gemm.rows * cols));
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (float& v : x) v = normal(random);
+  Buffer packed = buffer(static_cast<size_t>(groups) * gemm.group_bytes(cols));
   for (int64_t g = 0; g < groups; ++g) {
-    gemm.pack(x.data(), kCols, gemm.rows, kCols, packed.data() + static_cast<size_t>(g) * gemm.group_bytes(kCols));
+    gemm.pack(x.data(), cols, gemm.rows, cols, g, groups, packed.data());
   }
   std::vector<Buffer> scratch, out;
   for (int i = 0; i < bench.pool.workers(); ++i) {
@@ -198,15 +201,15 @@ void gemm(Bench& bench, FormatId format, const Gemm& gemm, const char* name) {
       }
       gemm.multiply({.a = packed.data(),
                      .rows = kRows,
-                     .cols = kCols,
+                     .cols = cols,
                      .panels = gemm.panels,
                      .read = readers,
                      .scratch = scratch[static_cast<size_t>(worker)].data(),
                      .out = reinterpret_cast<float*>(out[static_cast<size_t>(worker)].data())});
     });
   });
-  fmt::print("{} {:7}  512 x 2048 x 1024: {:6.1f} GFLOP/s\n", name, format_info(format).name,
-             2.0 * kCols * kFeatures * kRows / s / 1e9);
+  fmt::print("{} {:7}  512 x {} x 1024: {:6.1f} GFLOP/s\n", name, format_info(format).name, cols,
+             2.0 * cols * kFeatures * kRows / s / 1e9);
 }
 
 void attention(Bench& bench) {
@@ -280,7 +283,10 @@ int run(int argc, char** argv) {
     for (auto [name, kernel] : all) {
       bool takes =
           planar_kind(id) && kernel.multiply && (&kernel != &k.gemm_int || has_integer_codes(*planar_kind(id)));
-      if (takes && wanted(fmt::format("{} {}", name, format_info(id).name))) gemm(bench, id, kernel, name);
+      if (takes && wanted(fmt::format("{} {}", name, format_info(id).name))) {
+        gemm(bench, id, kernel, name, 2048);
+        if (id == FormatId::kQ4_K) gemm(bench, id, kernel, name, 6144);
+      }
     }
   }
   if (wanted("attention")) attention(bench);

@@ -266,8 +266,8 @@ TEST_P(Kernels, GemmOfEveryFormat) {
           std::fill(packed.bytes.begin(), packed.bytes.end(), std::byte{0xff});
           std::fill(scratch.bytes.begin(), scratch.bytes.end(), std::byte{0xff});
           for (int64_t g = 0; g < groups; ++g) {
-            gemm.pack(x.data() + g * gemm.rows * cols, cols, std::min(gemm.rows, rows - g * gemm.rows), cols,
-                      packed.data() + static_cast<size_t>(g) * gemm.group_bytes(cols));
+            gemm.pack(x.data() + g * gemm.rows * cols, cols, std::min(gemm.rows, rows - g * gemm.rows), cols, g, groups,
+                      packed.data());
           }
           for (int64_t panels : {1, 2, 3}) {
             IntPanel ints[3];

@@ -52,8 +52,8 @@ HEARTH_INLINE void micro_tile(const float* a, const float* b, int64_t b_panel_st
 
 size_t f32_group_bytes(int64_t cols) { return static_cast<size_t>(cols * kTileRows) * sizeof(float); }
 
-void pack_f32(const float* x, int64_t stride, int64_t rows, int64_t cols, std::byte* out) {
-  pack_rows(x, stride, rows, cols, reinterpret_cast<float*>(out));
+void pack_f32(const float* x, int64_t stride, int64_t rows, int64_t cols, int64_t group, int64_t, std::byte* out) {
+  pack_rows(x, stride, rows, cols, reinterpret_cast<float*>(out) + group * cols * kTileRows);
 }
 
 template <int Panels>

@@ -2,8 +2,8 @@
 // bits; a product is hi*hi + hi*lo + lo*hi, summed in f32 in the unit's tiles. What is left out, lo*lo, is 2^-16 of it.
 // Part of kernels.cpp.
 //
-// A group of 32 packed rows: [ceil(cols / 32)][2 tiles][hi, lo][16 rows][32 columns] bf16; columns past the end are
-// zeros. A block of a panel: [kKBlock / 32][hi, lo][16 pairs of columns][16 lanes][2] bf16. Every [16][64 bytes] is a
+// Packed rows: [ceil(cols / kKBlock)][groups of 32 rows][kKBlock / 32][2 tiles][hi, lo][16 rows][32 columns] bf16, so
+// that what a block of columns needs of all rows lies together; columns past the end are zeros. A block of a panel: [kKBlock / 32][hi, lo][16 pairs of columns][16 lanes][2] bf16. Every [16][64 bytes] is a
 // tile of the unit.
 #pragma once
 
@@ -16,11 +16,13 @@ namespace {
 
 constexpr int64_t kAmxRows = 32, kAmxCols = 32;
 constexpr int64_t kAmxTileBytes = 1024;
+constexpr int64_t kAmxBlock = 1024;  // columns, a multiple of kKBlock
 constexpr int64_t kAmxStepBytes = 4 * kAmxTileBytes;  // 32 columns of a group
-constexpr int64_t kAmxPanelBytes = kKBlock / kAmxCols * 2 * kAmxTileBytes;
+constexpr int64_t kAmxBlockBytes = kAmxBlock / kAmxCols * kAmxStepBytes;  // of a group
+constexpr int64_t kAmxPanelBytes = kAmxBlock / kAmxCols * 2 * kAmxTileBytes;
 
 size_t amx_group_bytes(int64_t cols) {
-  return static_cast<size_t>((cols + kAmxCols - 1) / kAmxCols * kAmxStepBytes);
+  return static_cast<size_t>((cols + kAmxBlock - 1) / kAmxBlock * kAmxBlockBytes);
 }
 
 HEARTH_INLINE __m512 bf16_high_half(__m512i pairs) {
@@ -30,12 +32,14 @@ HEARTH_INLINE __m512 bf16_low_half(__m512i pairs) { return _mm512_castsi512_ps(_
 // 32 values as bf16, first those of a.
 HEARTH_INLINE __m512i to_bf16(__m512 a, __m512 b) { return (__m512i)_mm512_cvtne2ps_pbh(b, a); }
 
-void pack_amx(const float* x, int64_t stride, int64_t rows, int64_t cols, std::byte* out) {
-  if (rows < kAmxRows) memset(out, 0, amx_group_bytes(cols));
+void pack_amx(const float* x, int64_t stride, int64_t rows, int64_t cols, int64_t group, int64_t groups,
+              std::byte* out) {
+  auto block = [&](int64_t k) { return out + (k / kAmxBlock * groups + group) * kAmxBlockBytes; };
+  for (int64_t k = 0; rows < kAmxRows && k < cols; k += kAmxBlock) memset(block(k), 0, kAmxBlockBytes);
   for (int64_t r = 0; r < rows; ++r) {
     const float* row = x + r * stride;
-    std::byte* to = out + r / 16 * 2 * kAmxTileBytes + r % 16 * 64;
-    for (int64_t k = 0; k < cols; k += kAmxCols, to += kAmxStepBytes) {
+    for (int64_t k = 0; k < cols; k += kAmxCols) {
+      std::byte* to = block(k) + k % kAmxBlock / kAmxCols * kAmxStepBytes + r / 16 * 2 * kAmxTileBytes + r % 16 * 64;
       int64_t n = cols - k;
       F32x16 a = n >= 16 ? load(row + k) : load_part(row + k, n);
       F32x16 b = n >= 32 ? load(row + k + 16) : n > 16 ? load_part(row + k + 16, n - 16) : zero_f();
@@ -128,15 +132,19 @@ void gemm_amx(const GemmTile& t) {
   auto* weights = reinterpret_cast<float*>(t.scratch);
   std::byte* panels = t.scratch + kKBlock * kLanes * sizeof(float);
   const int64_t groups = (t.rows + kAmxRows - 1) / kAmxRows;
-  const int64_t group_bytes = static_cast<int64_t>(amx_group_bytes(t.cols)), panel_stride = groups * kAmxRows * kLanes;
-  for (int64_t k0 = 0; k0 < t.cols; k0 += kKBlock) {
-    int64_t kn = t.cols - k0 < kKBlock ? t.cols - k0 : kKBlock, steps = (kn + kAmxCols - 1) / kAmxCols;
+  const int64_t panel_stride = groups * kAmxRows * kLanes;
+  for (int64_t k0 = 0; k0 < t.cols; k0 += kAmxBlock) {
+    const int64_t end = t.cols - k0 < kAmxBlock ? t.cols : k0 + kAmxBlock;
+    const int64_t steps = (end - k0 + kAmxCols - 1) / kAmxCols;
     for (int64_t p = 0; p < t.panels; ++p) {
-      t.read[p].run(t.read[p].context, t.read[p].panel, k0, kn, weights);
-      split_panel(weights, kn, panels + p * kAmxPanelBytes);
+      for (int64_t k = k0; k < end; k += kKBlock) {
+        const int64_t kn = end - k < kKBlock ? end - k : kKBlock;
+        t.read[p].run(t.read[p].context, t.read[p].panel, k, kn, weights);
+        split_panel(weights, kn, panels + p * kAmxPanelBytes + (k - k0) / kAmxCols * 2 * kAmxTileBytes);
+      }
     }
     for (int64_t g = 0; g < groups; ++g) {
-      const std::byte* a = t.a + g * group_bytes + k0 / kAmxCols * kAmxStepBytes;
+      const std::byte* a = t.a + (k0 / kAmxBlock * groups + g) * kAmxBlockBytes;
       float* c = t.out + g * kAmxRows * kLanes;
       int64_t p = 0;
       for (; p + 2 <= t.panels; p += 2) {

@@ -64,8 +64,9 @@ struct IntGroup {
 
 size_t int_group_bytes(int64_t cols) { return static_cast<size_t>(IntGroup(cols).bytes); }
 
-void pack_int(const float* x, int64_t stride, int64_t rows, int64_t cols, std::byte* out) {
+void pack_int(const float* x, int64_t stride, int64_t rows, int64_t cols, int64_t group, int64_t, std::byte* out) {
   const IntGroup at(cols);
+  out += group * at.bytes;
   auto* codes = reinterpret_cast<int32_t*>(out);  // pairs
   auto* scales = reinterpret_cast<float*>(out + at.scales);
   auto* sums16 = reinterpret_cast<float*>(out + at.sums16);

@@ -244,8 +244,8 @@ class GemmStep : public LinearStep {
     int64_t block_rows = round_up(std::min(rows, kRowBlock), gemm.rows);
     out_ = worker.take<float>(unit_panels_ * block_rows * kLanes);
     context.worker_bytes = std::max(context.worker_bytes, worker.used_bytes());
-    group_bytes_ = gemm.group_bytes(cols_);
-    context.shared_bytes = std::max(context.shared_bytes, static_cast<size_t>(block_rows / gemm.rows) * group_bytes_);
+    size_t packed = static_cast<size_t>(block_rows / gemm.rows) * gemm.group_bytes(cols_);
+    context.shared_bytes = std::max(context.shared_bytes, packed);
   }
 
   std::string_view kernel() const override { return name_; }
@@ -278,7 +278,7 @@ class GemmStep : public LinearStep {
       for (int64_t r = 0; r < n; ++r) kernels_.rms_norm(x + r * cols_, norm_, cols_, eps_, normed + r * cols_);
       x = normed;
     }
-    gemm_.pack(x, cols_, n, cols_, shared_ + static_cast<size_t>(g) * group_bytes_);
+    gemm_.pack(x, cols_, n, cols_, g, ceil_div(rows, gemm_.rows), shared_);
   }
 
   void unit(int64_t u, int64_t first_row, int64_t rows, const Worker& worker) const {
@@ -326,7 +326,7 @@ class GemmStep : public LinearStep {
   const Gemm& gemm_;
   bool ints_;
   int64_t unit_panels_, units_ = 0;
-  size_t group_bytes_, panel_scratch_bytes_;
+  size_t panel_scratch_bytes_;
   size_t normed_, scratch_, panel_scratch_, out_;  // in the worker's scratch
 };
 
