@@ -3,8 +3,8 @@
 // Part of kernels.cpp.
 //
 // Packed rows: [ceil(cols / kKBlock)][groups of 32 rows][kKBlock / 32][2 tiles][hi, lo][16 rows][32 columns] bf16, so
-// that what a block of columns needs of all rows lies together; columns past the end are zeros. A block of a panel: [kKBlock / 32][hi, lo][16 pairs of columns][16 lanes][2] bf16. Every [16][64 bytes] is a
-// tile of the unit.
+// that what a block of columns needs of all rows lies together; columns past the end are zeros. A block of a panel:
+// [kKBlock / 32][hi, lo][16 pairs of columns][16 lanes][2] bf16. Every [16][64 bytes] is a tile of the unit.
 #pragma once
 
 #include "backends/cpu/kernels/gemm.h"
@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kAmxRows = 32, kAmxCols = 32;
 constexpr int64_t kAmxTileBytes = 1024;
-constexpr int64_t kAmxBlock = 1024;  // columns, a multiple of kKBlock
-constexpr int64_t kAmxStepBytes = 4 * kAmxTileBytes;  // 32 columns of a group
+constexpr int64_t kAmxBlock = 1024;                                       // columns, a multiple of kKBlock
+constexpr int64_t kAmxStepBytes = 4 * kAmxTileBytes;                      // 32 columns of a group
 constexpr int64_t kAmxBlockBytes = kAmxBlock / kAmxCols * kAmxStepBytes;  // of a group
 constexpr int64_t kAmxPanelBytes = kAmxBlock / kAmxCols * 2 * kAmxTileBytes;
 
@@ -68,10 +68,11 @@ HEARTH_INLINE void split_panel(const float* weights, int64_t kn, std::byte* out)
   }
 }
 
-// 32 rows x Panels panels (+)= over `steps` times 32 columns. Sums are tiles 0 to 3, [row tile][panel].
+// 32 rows x Panels panels (+)= over `steps` times 32 columns. Sums are tiles 0 to 3, [row tile][panel]. `next`: of each
+// step's worth of bytes there a quarter is fetched meanwhile.
 template <int Panels>
 HEARTH_INLINE void amx_tile(const std::byte* a, const std::byte* b, int64_t steps, bool accumulate, float* c,
-                            int64_t c_panel_stride) {
+                            int64_t c_panel_stride, const std::byte* next) {
   constexpr int64_t kLine = 64;
   float* c2 = c + 16 * kLanes;
   if (accumulate) {
@@ -97,7 +98,8 @@ HEARTH_INLINE void amx_tile(const std::byte* a, const std::byte* b, int64_t step
       _tile_dpbf16ps(3, 5, 7);
     }
   };
-  for (int64_t s = 0; s < steps; ++s, a += kAmxStepBytes, b += 2 * kAmxTileBytes) {
+  for (int64_t s = 0; s < steps; ++s, a += kAmxStepBytes, b += 2 * kAmxTileBytes, next += kAmxStepBytes) {
+    for (int64_t i = 0; i < kAmxStepBytes / 4; i += 64) _mm_prefetch(next + i, _MM_HINT_T1);
     // hi x lo, hi x hi, lo x hi: each change replaces one factor.
     _tile_loadd(4, a, kLine);
     _tile_loadd(5, a + 2 * kAmxTileBytes, kLine);
@@ -146,11 +148,16 @@ void gemm_amx(const GemmTile& t) {
     for (int64_t g = 0; g < groups; ++g) {
       const std::byte* a = t.a + (k0 / kAmxBlock * groups + g) * kAmxBlockBytes;
       float* c = t.out + g * kAmxRows * kLanes;
-      int64_t p = 0;
-      for (; p + 2 <= t.panels; p += 2) {
-        amx_tile<2>(a, panels + p * kAmxPanelBytes, steps, k0 > 0, c + p * panel_stride, panel_stride);
+      const std::byte* next = a + kAmxBlockBytes;  // the next group; behind the last one prefetches do no harm
+      for (int64_t p = 0; p < t.panels; p += 2, next += kAmxStepBytes / 4) {
+        const std::byte* b = panels + p * kAmxPanelBytes;
+        float* to = c + p * panel_stride;
+        if (p + 1 < t.panels) {
+          amx_tile<2>(a, b, steps, k0 > 0, to, panel_stride, next);
+        } else {
+          amx_tile<1>(a, b, steps, k0 > 0, to, panel_stride, next);
+        }
       }
-      if (p < t.panels) amx_tile<1>(a, panels + p * kAmxPanelBytes, steps, k0 > 0, c + p * panel_stride, panel_stride);
     }
   }
   _tile_release();

@@ -44,15 +44,20 @@ class LinearStep : public CpuStep {
   }
 
  protected:
-  // The tiles' result for one panel, [rows][16] for rows [first_row, first_row + rows), goes where it belongs.
-  void finish(const Part& part, int64_t panel, int64_t first_row, int64_t rows, const float* tile) const {
-    int64_t n = part.matrix->rows, col = panel * kLanes, width = std::min(kLanes, n - col);
+  // The tiles' result for `panels` neighbouring panels, [panel][panel_floats], each [row][16] for rows [first_row,
+  // first_row + rows), goes where it belongs: row by row, for rows lie on pages of their own.
+  void finish(const Part& part, int64_t panel, int64_t panels, int64_t first_row, int64_t rows, const float* tiles,
+              int64_t panel_floats) const {
+    int64_t n = part.matrix->rows;
     for (int64_t r = 0; r < rows; ++r) {
-      int64_t at = (first_row + r) * n + col;
-      if (residual_) {
-        kernels_.add(residual_ + at, tile + r * kLanes, width, part.out + at);
-      } else {
-        std::memcpy(part.out + at, tile + r * kLanes, static_cast<size_t>(width) * sizeof(float));
+      for (int64_t p = 0; p < panels; ++p) {
+        int64_t col = (panel + p) * kLanes, width = std::min(kLanes, n - col), at = (first_row + r) * n + col;
+        const float* tile = tiles + p * panel_floats + r * kLanes;
+        if (residual_) {
+          kernels_.add(residual_ + at, tile, width, part.out + at);
+        } else {
+          std::memcpy(part.out + at, tile, static_cast<size_t>(width) * sizeof(float));
+        }
       }
     }
   }
@@ -200,14 +205,14 @@ class GemvStep : public LinearStep {
         add_bias(part, p, rows, i == 0 ? tile : up);
       }
       glu_(tile, up, rows * kLanes, tile);
-      finish(parts_[0], p, 0, rows, tile);
+      finish(parts_[0], p, 1, 0, rows, tile, 0);
       return;
     }
     const Part* part = parts_.data();
     for (; p >= part->matrix->panels(); ++part) p -= part->matrix->panels();
     multiply(*part->matrix, p, rows, ints, floats, worker, tile);
     add_bias(*part, p, rows, tile);
-    finish(*part, p, 0, rows, tile);
+    finish(*part, p, 1, 0, rows, tile, 0);
   }
 
   bool ints_;
@@ -318,8 +323,8 @@ class GemmStep : public LinearStep {
         add_bias(part[1], panel + p, rows, up);
         glu_(tile, up, rows * kLanes, tile);
       }
-      finish(*part, panel + p, first_row, rows, tile);
     }
+    finish(*part, panel, panels, first_row, rows, out, panel_floats);
   }
 
   std::string_view name_;
