@@ -4,6 +4,7 @@
 #include "backends/cpu/kernels.h"
 
 #include "backends/cpu/kernels/attention.h"
+#include "backends/cpu/kernels/attention_prefill.h"
 #include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/gemm_amx.h"
 #include "backends/cpu/kernels/gemm_int.h"
@@ -17,7 +18,6 @@ namespace {
 constexpr KernelTable kTable = {
     .name = HEARTH_CPU_ISA_NAME,
     .title = HEARTH_CPU_ISA_TITLE,
-    .tile_rows = kTileRows,
     .rms_norm = rms_norm,
     .add = add_rows,
     .silu_mul = silu_mul,
@@ -41,11 +41,11 @@ constexpr KernelTable kTable = {
     .gemm_f32 = kGemmF32,
     .gemm_int = kGemmInt,
     .gemm_amx = kGemmAmx,
-    .pack_rows = pack_rows,
     .kv_append = kv_append,
     .attend_decode = attend_decode,
     .merge_split = merge_split,
-    .attend_prefill = attend_prefill,
+    .prefill_f32 = kPrefillF32,
+    .prefill_amx = kPrefillAmx,
 };
 
 }  // namespace

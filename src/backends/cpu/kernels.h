@@ -12,9 +12,9 @@ inline constexpr int64_t kActBlock = 32;   // activations that share a scale
 inline constexpr int64_t kKBlock = 256;    // columns of a panel that are unpacked at a time; a multiple of all blocks
 inline constexpr int64_t kKeyBlock = 64;   // keys per softmax update in prefill attention
 inline constexpr int64_t kKeySplit = 512;  // keys per softmax update in decode attention
-inline constexpr int64_t kMaxTilePanels = 8;  // panels that a product of many rows takes at a time
-inline constexpr int64_t kQueryRows = 96;     // most rows (queries x heads) of a prefill attention tile
-inline constexpr int64_t kMaxHeadGroup = 16;  // most query heads of a tile that share a kv head
+inline constexpr int64_t kMaxTilePanels = 8;   // panels that a product of many rows takes at a time
+inline constexpr int64_t kMaxQueryRows = 192;  // rows (queries x heads) of a prefill attention tile
+inline constexpr int64_t kMaxHeadGroup = 16;   // most query heads of a tile that share a kv head
 
 // Formats with a planar layout (quant/layout.h), in the order of the kernel tables.
 enum class PlanarKind : uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ4_K, kQ5_K, kQ6_K };
@@ -113,17 +113,24 @@ struct DecodeAttention {
 // Causal attention of `rows` = queries x heads rows, row q * heads + h, against all their visible keys.
 struct PrefillAttention {
   KvView kv;
-  const float* q;    // packed as by pack_rows from [rows][head_dim], scaled
+  const float* q;    // [rows][head_dim], scaled
   int64_t heads;     // <= kMaxHeadGroup
-  int64_t queries;   // queries * heads <= kQueryRows
+  int64_t queries;   // queries * heads <= PrefillKernel::rows
   int64_t position;  // of the first query
   int64_t window;    // 0: none
-  float* scratch;    // prefill_scratch_floats(v_stride)
-  float* out;        // [rows][v_stride], divided by the sum
+  float* scratch;    // prefill_scratch_floats(v_stride), aligned to 64 bytes
+  float* out;        // [kMaxQueryRows][v_stride]; rows of it, divided by the sum
+};
+
+struct PrefillKernel {
+  int64_t rows;                               // queries x heads, that a tile takes best, <= kMaxQueryRows
+  void (*attend)(const PrefillAttention& a);  // nullptr: this instruction set has no such kernel
 };
 
 inline constexpr int64_t prefill_scratch_floats(int64_t v_stride) {
-  return kLanes * v_stride + kKeyBlock * v_stride + kQueryRows * kKeyBlock + 2 * kQueryRows;
+  int64_t wide = (v_stride + 31) / 32 * 32, panel = wide > kKeyBlock ? wide : kKeyBlock;
+  return kLanes * panel + kMaxQueryRows * wide + 2 * kKeyBlock * wide + 2 * kMaxQueryRows * kKeyBlock +
+         2 * kMaxQueryRows;
 }
 
 inline constexpr int64_t kKvBlock = 32;  // entries of a head that share a scale
@@ -132,7 +139,6 @@ inline constexpr int64_t kv_scale_blocks(int64_t head_dim) { return (head_dim + 
 struct KernelTable {
   const char* name;   // "avx2"
   const char* title;  // "AVX2"
-  int64_t tile_rows;  // rows of pack_rows and of the products in attention; divides kQueryRows
 
   // Rows of n floats.
   void (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);
@@ -159,16 +165,14 @@ struct KernelTable {
   Gemm gemm_int;  // integer codes times int16 activations, exact within a group
   Gemm gemm_amx;  // any format: both factors as sums of two bf16, three products on the matrix unit
 
-  // Rows [0, rows) of x, rows <= tile_rows, as one micro-tile [n][tile_rows]; missing rows are zeros.
-  void (*pack_rows)(const float* x, int64_t stride, int64_t rows, int64_t n, float* out);
-
   // Writes the key and value of one token (position within the sequence) for one kv head.
   void (*kv_append)(const KvView& kv, int64_t position, const float* k, const float* v);
   void (*attend_decode)(const DecodeAttention& a);
   // (max, sum, out) of a head becomes the softmax over both its keys and those of the other triple.
   void (*merge_split)(float* max, float* sum, float* out, float other_max, float other_sum, const float* other,
                       int64_t n);
-  void (*attend_prefill)(const PrefillAttention& a);
+  PrefillKernel prefill_f32;
+  PrefillKernel prefill_amx;  // factors as sums of two bf16
 };
 
 const KernelTable& portable_kernels();

@@ -21,6 +21,7 @@ class KvPools {
   // Most tokens that a sequence can have in this group.
   int64_t capacity_tokens(int32_t group) const { return pools_[static_cast<size_t>(group)].pages * kPageTokens; }
   const KvGroup& group(int32_t group) const { return pools_[static_cast<size_t>(group)].group; }
+  KvFormat format(int32_t group) const { return pools_[static_cast<size_t>(group)].format; }
 
   void copy_page(int32_t group, int32_t from, int32_t to);
 

@@ -228,7 +228,7 @@ void attention(Bench& bench) {
                   .v_stride = kHeadDim,
                   .format = KvFormat::kF16};
   };
-  std::vector<float> q(kQueryRows * kHeadDim, 0.1f);
+  std::vector<float> q(kMaxQueryRows * kHeadDim, 0.1f);
   double s = bench.best([&] {
     bench.parallel(kKvHeads, [&](int64_t t, int) {
       alignas(64) float scratch[kHeads * kKeySplit], out[kHeads * kHeadDim], max[kHeads], sum[kHeads];
@@ -241,16 +241,20 @@ void attention(Bench& bench) {
   fmt::print("attention decode, f16, 2 heads of 128 share keys, depth 4096: {:.1f} GB/s ({:.0f} %)\n", gb,
              gb / bench.read_gb_s * 100);
 
-  constexpr int64_t kQueries = kQueryRows / kHeads;
-  double p = bench.best([&] {
-    bench.parallel(8, [&](int64_t t, int) {
-      static thread_local std::vector<float> scratch(static_cast<size_t>(prefill_scratch_floats(kHeadDim))),
-          out(kQueryRows * kHeadDim);
-      bench.kernels.attend_prefill(
-          {view(t), q.data(), kHeads, kQueries, kTokens - kQueries, 0, scratch.data(), out.data()});
+  for (const PrefillKernel* kernel : {&bench.kernels.prefill_f32, &bench.kernels.prefill_amx}) {
+    if (!kernel->attend) continue;
+    const int64_t queries = kernel->rows / kHeads;
+    double p = bench.best([&] {
+      bench.parallel(8, [&](int64_t t, int) {
+        static thread_local Buffer scratch = buffer(prefill_scratch_floats(kHeadDim) * sizeof(float));
+        static thread_local std::vector<float> out(kMaxQueryRows * kHeadDim);
+        kernel->attend({view(t), q.data(), kHeads, queries, kTokens - queries, 0,
+                        reinterpret_cast<float*>(scratch.data()), out.data()});
+      });
     });
-  });
-  fmt::print("attention prefill, the same: {:.1f} GFLOP/s\n", 8.0 * kQueryRows * kTokens * kHeadDim * 4 / p / 1e9);
+    fmt::print("attention prefill {}, the same: {:.1f} GFLOP/s\n", kernel == &bench.kernels.prefill_f32 ? "f32" : "amx",
+               8.0 * static_cast<double>(kernel->rows) * kTokens * kHeadDim * 4 / p / 1e9);
+  }
 }
 
 int run(int argc, char** argv) {

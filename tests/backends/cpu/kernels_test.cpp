@@ -505,29 +505,29 @@ TEST_P(Kernels, DecodeAttentionInSplits) {
 }
 
 TEST_P(Kernels, PrefillAttentionInBlocks) {
-  const int64_t group = kernels->tile_rows;
-  for (const AttentionCase& c : kAttentionCases) {
-    for (KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kQ8}) {
-      Sequence s(*kernels, c, format);
-      int64_t v_stride = s.pages.view.v_stride, most = std::max<int64_t>(1, kQueryRows / c.heads);
-      for (int64_t queries : {int64_t{1}, std::min(most, c.tokens), std::min<int64_t>({5, most, c.tokens})}) {
-        int64_t position = c.tokens - queries, rows = queries * c.heads;
-        Floats q = normal_floats(rows * c.head_dim, 24, 1 / std::sqrt(static_cast<float>(c.head_dim)));
-        Floats packed(static_cast<size_t>(kQueryRows * c.head_dim), kNan),
-            scratch(static_cast<size_t>(prefill_scratch_floats(v_stride)), kNan);
-        Floats out(static_cast<size_t>(kQueryRows * v_stride), kNan);
-        for (int64_t r = 0; r < rows; r += group) {
-          kernels->pack_rows(q.data() + r * c.head_dim, c.head_dim, std::min(group, rows - r), c.head_dim,
-                             packed.data() + r * c.head_dim);
-        }
-        kernels->attend_prefill(
-            {s.pages.view, packed.data(), c.heads, queries, position, c.window, scratch.data(), out.data()});
-        for (int64_t r = 0; r < rows; ++r) {
-          auto want = attend(q.data() + r * c.head_dim, s.k, s.v, c.head_dim, position + r / c.heads, c.window);
-          for (size_t d = 0; d < want.size(); ++d) {
-            ASSERT_NEAR(out[static_cast<size_t>(r * v_stride) + d], want[d], 2e-5)
-                << "head_dim " << c.head_dim << " heads " << c.heads << " tokens " << c.tokens << " row " << r << " d "
-                << d;
+  for (const PrefillKernel* kernel : {&kernels->prefill_f32, &kernels->prefill_amx}) {
+    if (!kernel->attend) continue;
+    // The matrix unit: 2^-16 of a score, which is below 10 here.
+    const double bound = kernel == &kernels->prefill_f32 ? 2e-5 : 2e-4;
+    for (const AttentionCase& c : kAttentionCases) {
+      for (KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kQ8}) {
+        Sequence s(*kernels, c, format);
+        int64_t v_stride = s.pages.view.v_stride, most = std::max<int64_t>(1, kernel->rows / c.heads);
+        for (int64_t queries : {int64_t{1}, std::min(most, c.tokens), std::min<int64_t>({5, most, c.tokens})}) {
+          int64_t position = c.tokens - queries, rows = queries * c.heads;
+          Floats q = normal_floats(rows * c.head_dim, 24, 1 / std::sqrt(static_cast<float>(c.head_dim)));
+          Aligned scratch(static_cast<size_t>(prefill_scratch_floats(v_stride)) * sizeof(float));
+          std::fill(scratch.bytes.begin(), scratch.bytes.end(), std::byte{0xff});
+          Floats out(static_cast<size_t>(kMaxQueryRows * v_stride), kNan);
+          kernel->attend({s.pages.view, q.data(), c.heads, queries, position, c.window,
+                          reinterpret_cast<float*>(scratch.data()), out.data()});
+          for (int64_t r = 0; r < rows; ++r) {
+            auto want = attend(q.data() + r * c.head_dim, s.k, s.v, c.head_dim, position + r / c.heads, c.window);
+            for (size_t d = 0; d < want.size(); ++d) {
+              ASSERT_NEAR(out[static_cast<size_t>(r * v_stride) + d], want[d], bound)
+                  << "head_dim " << c.head_dim << " heads " << c.heads << " tokens " << c.tokens << " row " << r
+                  << " d " << d;
+            }
           }
         }
       }

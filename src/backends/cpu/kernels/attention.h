@@ -1,8 +1,8 @@
-// Attention over pages of keys and values: single queries in splits of 512 keys, and blocks of queries as small matrix
-// products. Boundaries depend on positions only, so a row's result does not depend on its company. Part of kernels.cpp.
+// Keys and values in their pages, and attention of single queries in splits of 512 keys. Boundaries depend on positions
+// only, so a row's result does not depend on its company. Part of kernels.cpp.
 #pragma once
 
-#include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/simd.h"
 
 namespace hearth::cpu {
 namespace {
@@ -263,114 +263,6 @@ void merge_split(float* max_to, float* sum, float* out, float other_max, float o
   *sum = *sum * both[0] + other_sum * both[1];
   *max_to = m;
   for (int64_t i = 0; i < n; i += 16) store(out + i, fma(load(other + i), theirs, mul(load(out + i), mine)));
-}
-
-// Prefill. Keys are taken in blocks of 64 that begin at multiples of 64; a block that a row cannot see changes nothing
-// in that row: its maximum stays, all its weights are 0.
-template <class Kv>
-void attend_prefill_as(const PrefillAttention& a) {
-  const KvView& kv = a.kv;
-  const int64_t rows = a.queries * a.heads, tiles = (rows + kTileRows - 1) / kTileRows;
-  float* keys = a.scratch;                            // [v_stride][16]
-  float* values = keys + kLanes * kv.v_stride;        // [v_stride / 16][kKeyBlock][16]
-  float* weights = values + kKeyBlock * kv.v_stride;  // [kQueryRows][kKeyBlock]
-  float* best = weights + kQueryRows * kKeyBlock;     // [kQueryRows]
-  float* sums = best + kQueryRows;                    // [kQueryRows]
-  for (int64_t r = 0; r < tiles * kTileRows; ++r) best[r] = kMinusInf, sums[r] = 0;
-  memset(a.out, 0, static_cast<size_t>(tiles * kTileRows * kv.v_stride) * sizeof(float));
-
-  const int64_t last = a.position + a.queries - 1;
-  int64_t begin = a.window > 0 && a.position - a.window + 1 > 0 ? a.position - a.window + 1 : 0;
-  for (int64_t block = begin / kKeyBlock * kKeyBlock; block <= last; block += kKeyBlock) {
-    const int64_t pages =
-        (last - block) / kLanes + 1 < kKeyBlock / kLanes ? (last - block) / kLanes + 1 : kKeyBlock / kLanes;
-    const int64_t tokens = pages * kLanes;
-    for (int64_t p = 0; p < pages; ++p) {
-      if (kv.pages[block / kLanes + p] < 0) {  // behind the window: freed, masked below
-        for (int64_t r = 0; r < tiles * kTileRows; ++r) store(weights + r * kKeyBlock + p * kLanes, zero_f());
-        for (int64_t d = 0; d < kv.v_stride; d += 16) {
-          for (int64_t t = 0; t < kLanes; ++t) store(values + (d * kKeyBlock) + (p * kLanes + t) * 16, zero_f());
-        }
-        continue;
-      }
-      const uint8_t* page = page_of(kv, block + p * kLanes);
-      for (int64_t d = 0; d < kv.head_dim; ++d) store(keys + d * kLanes, Kv::key(page, kv.head_dim, d));
-      for (int64_t i = 0; i < tiles; ++i) {
-        micro_tile<1, 1, kTileRows>(a.q + i * kv.head_dim * kTileRows, keys, 0, kv.head_dim, false,
-                                    weights + i * kTileRows * kKeyBlock + p * kLanes, kKeyBlock, 0);
-      }
-      for (int64_t t = 0; t < kLanes; ++t) {
-        bool written = block + p * kLanes + t <= last;  // beyond it the page holds anything
-        for (int64_t d = 0; d < kv.v_stride; d += 16) {
-          F32x16 v = written ? Kv::value(page + kv.v_offset_bytes, kv.v_stride, t, d) : zero_f();
-          store(values + d * kKeyBlock + (p * kLanes + t) * 16, v);
-        }
-      }
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t position = a.position + r / a.heads;
-      // Visible: tokens [low, high) of the block.
-      int64_t high = position + 1 - block < tokens ? position + 1 - block : tokens;
-      int64_t low = a.window > 0 && position - a.window + 1 > block ? position - a.window + 1 - block : 0;
-      float* w = weights + r * kKeyBlock;
-      if (low >= high) {
-        for (int64_t t = 0; t < tokens; t += 16) store(w + t, zero_f());
-        continue;
-      }
-      F32x16 score[kKeyBlock / 16], top = set1(best[r]);
-      for (int64_t i = 0; i < pages; ++i) {
-        int64_t t = i * 16;
-        score[i] = load(w + t);
-        if (high < t + 16) score[i] = first_lanes(score[i], set1(kMinusInf), high > t ? high - t : 0);
-        if (low > t) score[i] = first_lanes(set1(kMinusInf), score[i], low - t < 16 ? low - t : 16);
-        top = max(score[i], top);
-      }
-      float m = max_lanes(top);
-      F32x16 sum = zero_f();
-      for (int64_t i = 0; i < pages; ++i) {
-        F32x16 e = exp(sub(score[i], set1(m)));
-        sum = add(sum, e);
-        store(w + i * 16, e);
-      }
-      if (m != best[r]) {
-        float change[16] = {best[r] - m};
-        store(change, exp(load(change)));
-        sums[r] *= change[0];
-        F32x16 c = set1(change[0]);
-        for (int64_t d = 0; d < kv.v_stride; d += 16) {
-          store(a.out + r * kv.v_stride + d, mul(load(a.out + r * kv.v_stride + d), c));
-        }
-        best[r] = m;
-      }
-      sums[r] += sum_lanes(sum);
-    }
-    for (int64_t r = rows; r < tiles * kTileRows; ++r) {
-      for (int64_t t = 0; t < tokens; t += 16) store(weights + r * kKeyBlock + t, zero_f());
-    }
-    for (int64_t d = 0; d < kv.v_stride; d += 16) {
-      for (int64_t i = 0; i < tiles; ++i) {
-        micro_tile<1, kKeyBlock, 1>(weights + i * kTileRows * kKeyBlock, values + d * kKeyBlock, 0, tokens, true,
-                                    a.out + i * kTileRows * kv.v_stride + d, kv.v_stride, 0);
-      }
-    }
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    F32x16 inverse = set1(1.0f / sums[r]);
-    for (int64_t d = 0; d < kv.v_stride; d += 16) {
-      store(a.out + r * kv.v_stride + d, mul(load(a.out + r * kv.v_stride + d), inverse));
-    }
-  }
-}
-
-void attend_prefill(const PrefillAttention& a) {
-  switch (a.kv.format) {
-    case KvFormat::kF32:
-      return attend_prefill_as<KvF32>(a);
-    case KvFormat::kF16:
-      return attend_prefill_as<KvF16>(a);
-    case KvFormat::kQ8:
-      return attend_prefill_as<KvQ8>(a);
-  }
 }
 
 }  // namespace

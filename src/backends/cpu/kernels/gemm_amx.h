@@ -32,14 +32,14 @@ HEARTH_INLINE __m512 bf16_low_half(__m512i pairs) { return _mm512_castsi512_ps(_
 // 32 values as bf16, first those of a.
 HEARTH_INLINE __m512i to_bf16(__m512 a, __m512 b) { return (__m512i)_mm512_cvtne2ps_pbh(b, a); }
 
-void pack_amx(const float* x, int64_t stride, int64_t rows, int64_t cols, int64_t group, int64_t groups,
-              std::byte* out) {
-  auto block = [&](int64_t k) { return out + (k / kAmxBlock * groups + group) * kAmxBlockBytes; };
-  for (int64_t k = 0; rows < kAmxRows && k < cols; k += kAmxBlock) memset(block(k), 0, kAmxBlockBytes);
+// Rows [0, rows) of up to kAmxBlock columns, for one group.
+HEARTH_INLINE void pack_amx_block(const float* x, int64_t stride, int64_t rows, int64_t cols, std::byte* out) {
+  const int64_t steps = (cols + kAmxCols - 1) / kAmxCols;
+  if (rows < kAmxRows) memset(out, 0, static_cast<size_t>(steps * kAmxStepBytes));
   for (int64_t r = 0; r < rows; ++r) {
     const float* row = x + r * stride;
-    for (int64_t k = 0; k < cols; k += kAmxCols) {
-      std::byte* to = block(k) + k % kAmxBlock / kAmxCols * kAmxStepBytes + r / 16 * 2 * kAmxTileBytes + r % 16 * 64;
+    std::byte* to = out + r / 16 * 2 * kAmxTileBytes + r % 16 * 64;
+    for (int64_t k = 0; k < cols; k += kAmxCols, to += kAmxStepBytes) {
       int64_t n = cols - k;
       F32x16 a = n >= 16 ? load(row + k) : load_part(row + k, n);
       F32x16 b = n >= 32 ? load(row + k + 16) : n > 16 ? load_part(row + k + 16, n - 16) : zero_f();
@@ -49,6 +49,14 @@ void pack_amx(const float* x, int64_t stride, int64_t rows, int64_t cols, int64_
       _mm512_storeu_si512(to, hi);
       _mm512_storeu_si512(to + kAmxTileBytes, to_bf16(_mm512_sub_ps(a.v, ha), _mm512_sub_ps(b.v, hb)));
     }
+  }
+}
+
+void pack_amx(const float* x, int64_t stride, int64_t rows, int64_t cols, int64_t group, int64_t groups,
+              std::byte* out) {
+  for (int64_t k = 0; k < cols; k += kAmxBlock) {
+    pack_amx_block(x + k, stride, rows, cols - k < kAmxBlock ? cols - k : kAmxBlock,
+                   out + (k / kAmxBlock * groups + group) * kAmxBlockBytes);
   }
 }
 
@@ -68,19 +76,21 @@ HEARTH_INLINE void split_panel(const float* weights, int64_t kn, std::byte* out)
   }
 }
 
-// 32 rows x Panels panels (+)= over `steps` times 32 columns. Sums are tiles 0 to 3, [row tile][panel]. `next`: of each
-// step's worth of bytes there a quarter is fetched meanwhile.
+// 32 rows x Panels panels (+)= over `steps` times 32 columns; strides of b in bytes, of c in floats. Sums are tiles 0
+// to 3, [row tile][panel]. `next`: a quarter of each step's worth of bytes there is fetched meanwhile, unless nullptr.
 template <int Panels>
-HEARTH_INLINE void amx_tile(const std::byte* a, const std::byte* b, int64_t steps, bool accumulate, float* c,
-                            int64_t c_panel_stride, const std::byte* next) {
+HEARTH_INLINE void amx_tile(const std::byte* a, const std::byte* b, int64_t b_panel_stride, int64_t steps,
+                            bool accumulate, float* c, int64_t c_stride, int64_t c_panel_stride,
+                            const std::byte* next) {
   constexpr int64_t kLine = 64;
-  float* c2 = c + 16 * kLanes;
+  float* c2 = c + 16 * c_stride;
+  const int64_t c_line = c_stride * 4;
   if (accumulate) {
-    _tile_loadd(0, c, kLine);
-    _tile_loadd(2, c2, kLine);
+    _tile_loadd(0, c, c_line);
+    _tile_loadd(2, c2, c_line);
     if constexpr (Panels == 2) {
-      _tile_loadd(1, c + c_panel_stride, kLine);
-      _tile_loadd(3, c2 + c_panel_stride, kLine);
+      _tile_loadd(1, c + c_panel_stride, c_line);
+      _tile_loadd(3, c2 + c_panel_stride, c_line);
     }
   } else {
     _tile_zero(0);
@@ -98,26 +108,26 @@ HEARTH_INLINE void amx_tile(const std::byte* a, const std::byte* b, int64_t step
       _tile_dpbf16ps(3, 5, 7);
     }
   };
-  for (int64_t s = 0; s < steps; ++s, a += kAmxStepBytes, b += 2 * kAmxTileBytes, next += kAmxStepBytes) {
-    for (int64_t i = 0; i < kAmxStepBytes / 4; i += 64) _mm_prefetch(next + i, _MM_HINT_T1);
+  for (int64_t s = 0; s < steps; ++s, a += kAmxStepBytes, b += 2 * kAmxTileBytes) {
+    for (int64_t i = 0; next && i < kAmxStepBytes / 4; i += 64) _mm_prefetch(next + s * kAmxStepBytes + i, _MM_HINT_T1);
     // hi x lo, hi x hi, lo x hi: each change replaces one factor.
     _tile_loadd(4, a, kLine);
     _tile_loadd(5, a + 2 * kAmxTileBytes, kLine);
     _tile_loadd(6, b + kAmxTileBytes, kLine);
-    if constexpr (Panels == 2) _tile_loadd(7, b + kAmxPanelBytes + kAmxTileBytes, kLine);
+    if constexpr (Panels == 2) _tile_loadd(7, b + b_panel_stride + kAmxTileBytes, kLine);
     multiply();
     _tile_loadd(6, b, kLine);
-    if constexpr (Panels == 2) _tile_loadd(7, b + kAmxPanelBytes, kLine);
+    if constexpr (Panels == 2) _tile_loadd(7, b + b_panel_stride, kLine);
     multiply();
     _tile_loadd(4, a + kAmxTileBytes, kLine);
     _tile_loadd(5, a + 3 * kAmxTileBytes, kLine);
     multiply();
   }
-  _tile_stored(0, c, kLine);
-  _tile_stored(2, c2, kLine);
+  _tile_stored(0, c, c_line);
+  _tile_stored(2, c2, c_line);
   if constexpr (Panels == 2) {
-    _tile_stored(1, c + c_panel_stride, kLine);
-    _tile_stored(3, c2 + c_panel_stride, kLine);
+    _tile_stored(1, c + c_panel_stride, c_line);
+    _tile_stored(3, c2 + c_panel_stride, c_line);
   }
 }
 
@@ -153,9 +163,9 @@ void gemm_amx(const GemmTile& t) {
         const std::byte* b = panels + p * kAmxPanelBytes;
         float* to = c + p * panel_stride;
         if (p + 1 < t.panels) {
-          amx_tile<2>(a, b, steps, k0 > 0, to, panel_stride, next);
+          amx_tile<2>(a, b, kAmxPanelBytes, steps, k0 > 0, to, kLanes, panel_stride, next);
         } else {
-          amx_tile<1>(a, b, steps, k0 > 0, to, panel_stride, next);
+          amx_tile<1>(a, b, kAmxPanelBytes, steps, k0 > 0, to, kLanes, panel_stride, next);
         }
       }
     }

@@ -209,15 +209,20 @@ class DecodeAttentionStep : public AttentionStep {
 
 class PrefillAttentionStep : public AttentionStep {
  public:
-  PrefillAttentionStep(const AttentionOp& op, PrepareContext& context) : AttentionStep(op, context) {
-    queries_ = std::max<int64_t>(1, kQueryRows / chunk_);
+  PrefillAttentionStep(const AttentionOp& op, PrepareContext& context)
+      : AttentionStep(op, context),
+        // Whoever keeps f32 wants f32 products.
+        amx_(kernels_.prefill_amx.attend && context.kv.format(op.kv_group) != KvFormat::kF32),
+        prefill_(amx_ ? kernels_.prefill_amx : kernels_.prefill_f32) {
+    queries_ = std::max<int64_t>(1, prefill_.rows / chunk_);
     Pieces worker;
-    rows_ = worker.take<float>(kQueryRows * head_dim_);
-    packed_ = worker.take<float>(kQueryRows * head_dim_);
+    rows_ = worker.take<float>(kMaxQueryRows * head_dim_);
     scratch_ = worker.take<float>(prefill_scratch_floats(v_stride_));
-    result_ = worker.take<float>(kQueryRows * v_stride_);
+    result_ = worker.take<float>(kMaxQueryRows * v_stride_);
     context.worker_bytes = std::max(context.worker_bytes, worker.used_bytes());
   }
+
+  std::string_view kernel() const override { return amx_ ? "attention:prefill_amx" : "attention:prefill_f32"; }
 
   void run(const Launch& launch, const Worker& worker) const override {
     worker.each_tile(ceil_div(launch.rows, kLanes), [&](int64_t t) {
@@ -246,31 +251,28 @@ class PrefillAttentionStep : public AttentionStep {
             const Worker& worker) const {
     int64_t queries = std::min(queries_, sequence.rows - first);
     int64_t first_head = kv_head * share_ + chunk * chunk_, heads = std::min(chunk_, share_ - chunk * chunk_);
-    int64_t rows = queries * heads, group = kernels_.tile_rows, row0 = sequence.first_row + first;
-    float *plain = at<float>(worker.scratch, rows_), *packed = at<float>(worker.scratch, packed_);
-    for (int64_t r = 0; r < rows; ++r) query(row0 + r / heads, first_head + r % heads, plain + r * head_dim_);
-    for (int64_t r = 0; r < rows; r += group) {
-      kernels_.pack_rows(plain + r * head_dim_, head_dim_, std::min(group, rows - r), head_dim_,
-                         packed + r * head_dim_);
-    }
+    int64_t rows = queries * heads, row0 = sequence.first_row + first;
+    float* q = at<float>(worker.scratch, rows_);
+    for (int64_t r = 0; r < rows; ++r) query(row0 + r / heads, first_head + r % heads, q + r * head_dim_);
     float* result = at<float>(worker.scratch, result_);
-    kernels_.attend_prefill(
-        {.kv = kv_.view(group_, layer_, kv_head, sequence.pages[static_cast<size_t>(group_)].data()),
-         .q = packed,
-         .heads = heads,
-         .queries = queries,
-         .position = launch.row[row0].position,
-         .window = window_,
-         .scratch = at<float>(worker.scratch, scratch_),
-         .out = result});
+    prefill_.attend({.kv = kv_.view(group_, layer_, kv_head, sequence.pages[static_cast<size_t>(group_)].data()),
+                     .q = q,
+                     .heads = heads,
+                     .queries = queries,
+                     .position = launch.row[row0].position,
+                     .window = window_,
+                     .scratch = at<float>(worker.scratch, scratch_),
+                     .out = result});
     for (int64_t r = 0; r < rows; ++r) {
       std::copy_n(result + r * v_stride_, head_dim_,
                   out_ + ((row0 + r / heads) * heads_ + first_head + r % heads) * head_dim_);
     }
   }
 
-  int64_t queries_;                          // of a tile
-  size_t rows_, packed_, scratch_, result_;  // in the worker's scratch
+  bool amx_;
+  const PrefillKernel& prefill_;
+  int64_t queries_;                 // of a tile
+  size_t rows_, scratch_, result_;  // in the worker's scratch
 };
 
 }  // namespace

@@ -357,6 +357,12 @@ bool takes_gemm_int(const LinearOp& op, const PrepareContext& context) {
   return context.kernels.gemm_int.multiply && all_integer_codes(op, context);
 }
 bool takes_gemm_amx(const LinearOp&, const PrepareContext& context) { return context.kernels.gemm_amx.multiply; }
+// Weights in f32 have more digits than the matrix unit's two bf16; whoever keeps them wants them.
+bool any_f32(const LinearOp& op, const PrepareContext& context) {
+  return std::ranges::any_of(op.parts, [&](const LinearOp::Part& part) {
+    return context.weights.matrix(part.weight).format == FormatId::kF32;
+  });
+}
 
 template <bool Ints>
 std::unique_ptr<CpuStep> make_gemv(const LinearOp& op, PrepareContext& context) {
@@ -384,7 +390,7 @@ LinearKernel choose(const LinearOp& op, const PrepareContext& context) {
   // Logit rows are few even in a prefill, and the matrix is the largest.
   bool few = context.plan.bucket.kind == PlanKind::kDecode || context.graph.value(op.x).rows == RowKind::kLogit;
   if (few) return any_integer_codes(op, context) ? LinearKernel::kGemvInt : LinearKernel::kGemvFloat;
-  if (takes_gemm_amx(op, context)) return LinearKernel::kGemmAmx;
+  if (takes_gemm_amx(op, context) && !any_f32(op, context)) return LinearKernel::kGemmAmx;
   return takes_gemm_int(op, context) ? LinearKernel::kGemmInt : LinearKernel::kGemmF32;
 }
 
