@@ -7,6 +7,7 @@
 
 #include "backends/cpu/isa.h"
 #include "backends/cpu/step.h"
+#include "base/check.h"
 #include "base/checked_math.h"
 #include "base/cpu_topology.h"
 
@@ -51,14 +52,18 @@ class CpuExecutable : public Executable {
         steps_(std::move(steps)),
         rows_(static_cast<size_t>(bucket.rows)) {}
 
-  // The engine's thread is worker 0: the step is complete when this returns.
   Result<void> launch(const StepBatch& batch) override {
     HEARTH_TRY(begin(batch));
-    shared_.pool.run([](void* self, int worker) { static_cast<CpuExecutable*>(self)->work(worker); }, this);
+    launched_ = true;
     return {};
   }
 
-  Result<void> wait() override { return {}; }
+  // The caller is worker 0: what it does between launch() and wait() comes before the step, not after it.
+  Result<void> wait() override {
+    HEARTH_CHECK(std::exchange(launched_, false), "wait without launch");
+    shared_.pool.run([](void* self, int worker) { static_cast<CpuExecutable*>(self)->work(worker); }, this);
+    return {};
+  }
 
   std::vector<std::string_view> kernels() const {
     std::vector<std::string_view> names;
@@ -113,13 +118,34 @@ class CpuExecutable : public Executable {
     for (int32_t row : batch.logit_rows) {
       if (row < 0 || row >= rows) return fail(ErrorCode::kInternal, "step: logit row {} of {}", row, rows);
     }
-    launch_ = {.rows = rows,
-               .logit_rows = logits,
-               .tokens = batch.tokens.data(),
-               .logit_row = batch.logit_rows.data(),
-               .sequences = batch.sequences,
-               .row = rows_.data()};
+    copy(batch);
     return {};
+  }
+
+  // The step runs after launch() has returned. Nothing is allocated once the copies have grown.
+  void copy(const StepBatch& batch) {
+    tokens_.assign(batch.tokens.begin(), batch.tokens.end());
+    logit_row_.assign(batch.logit_rows.begin(), batch.logit_rows.end());
+    size_t count = batch.sequences.size();
+    if (sequences_.size() < count) sequences_.resize(count);
+    pages_.clear();
+    for (size_t s = 0; s < count; ++s) {
+      sequences_[s] = batch.sequences[s];
+      for (const auto& pages : sequences_[s].pages) pages_.insert(pages_.end(), pages.begin(), pages.end());
+    }
+    const int32_t* next = pages_.data();
+    for (size_t s = 0; s < count; ++s) {
+      for (auto& pages : sequences_[s].pages) {
+        pages = {next, pages.size()};
+        next += pages.size();
+      }
+    }
+    launch_ = {.rows = static_cast<int64_t>(tokens_.size()),
+               .logit_rows = static_cast<int64_t>(logit_row_.size()),
+               .tokens = tokens_.data(),
+               .logit_row = logit_row_.data(),
+               .sequences = std::span(sequences_).first(count),
+               .row = rows_.data()};
   }
 
   void work(int index) const {
@@ -141,6 +167,11 @@ class CpuExecutable : public Executable {
   std::vector<RopeTable> ropes_;
   std::vector<std::unique_ptr<CpuStep>> steps_;
   std::vector<RowInfo> rows_;
+  // The launched step.
+  bool launched_ = false;
+  std::vector<int32_t> tokens_, logit_row_;
+  std::vector<StepSequence> sequences_;  // at least as many as it has; their pages are in pages_
+  std::vector<int32_t> pages_;
   Launch launch_;
 };
 

@@ -224,6 +224,34 @@ TEST_P(CpuBackend, CopiedPagesContinueTheSequence) {
   EXPECT_EQ(run({9}, 3, 6), original);
 }
 
+// launch() returns before the step is computed, so that what the engine does until wait() (it hands out the tokens of
+// the step before) is not one step late. What launch() was given may be gone by then: Runner overwrites it.
+TEST_P(CpuBackend, TheStepRunsInWait) {
+  TinyModel tiny = make_tiny_model({});
+  auto model = cpu_->load(tiny.model.graph, {.kv_pages = {8}});
+  ASSERT_TRUE(model);
+  Plan plan = make_single_lane_plan(tiny.model.graph, {PlanKind::kDecode, 1});
+  auto executable = (*model)->record(plan);
+  ASSERT_TRUE(executable);
+  std::vector<int32_t> pages = {3}, row = {0};
+  StepSequence sequence{.first_row = 0, .rows = 1, .position = 0, .pages = {pages}};
+  auto launch = [&](int32_t token) {
+    EXPECT_TRUE((*executable)->launch({.tokens = {&token, 1}, .sequences = {&sequence, 1}, .logit_rows = row}));
+  };
+  auto logits = [&] {
+    std::vector<float> out(static_cast<size_t>(tiny.model.graph.value(tiny.model.graph.logits).cols));
+    EXPECT_TRUE((*executable)->read_logits(out));
+    return out;
+  };
+  launch(5);
+  ASSERT_TRUE((*executable)->wait());
+  std::vector<float> first = logits();
+  launch(6);
+  EXPECT_EQ(logits(), first);
+  ASSERT_TRUE((*executable)->wait());
+  EXPECT_NE(logits(), first);
+}
+
 TEST_P(CpuBackend, RefusesBrokenSteps) {
   TinyModel tiny = make_tiny_model({});
   auto model = cpu_->load(tiny.model.graph, {.kv_pages = {8}});
