@@ -244,13 +244,12 @@ std::vector<int> worker_cpus(const CpuTopology& topology, int64_t threads) {
 
 class CpuBackend : public Backend {
  public:
-  CpuBackend(const KernelTable& kernels, LinearKernel linear_kernel, const CpuTopology& topology, int64_t threads)
-      : kernels_(kernels), linear_kernel_(linear_kernel), pool_(worker_cpus(topology, threads)) {
-    info_ = {
-        .name = "cpu",
-        .description = fmt::format("{}, {} worker{}", kernels.title, pool_.workers(), pool_.workers() == 1 ? "" : "s"),
-        .workers = pool_.workers(),
-        .memory_bytes = topology.memory_bytes};
+  CpuBackend(const KernelTable& kernels, LinearKernel linear_kernel, std::unique_ptr<ThreadPool> pool)
+      : kernels_(kernels), linear_kernel_(linear_kernel), pool_(std::move(pool)) {
+    int workers = pool_->workers();
+    info_ = {.name = "cpu",
+             .description = fmt::format("{}, {} worker{}", kernels.title, workers, workers == 1 ? "" : "s"),
+             .workers = workers};
   }
 
   const DeviceInfo& info() const override { return info_; }
@@ -261,7 +260,7 @@ class CpuBackend : public Backend {
 
   Result<std::unique_ptr<DeviceModel>> load(const Graph& graph, const LoadOptions& options) override {
     HEARTH_ASSIGN(KvPools kv, KvPools::allocate(graph.kv_groups, options.kv_type, options.kv_pages));
-    HEARTH_ASSIGN(Weights weights, Weights::load(graph, options, kernels_, pool_));
+    HEARTH_ASSIGN(Weights weights, Weights::load(graph, options, kernels_, *pool_));
     HEARTH_ASSIGN(Scratch arena, Scratch::reserve(kMostScratchBytes));
     HEARTH_ASSIGN(Scratch scratch, Scratch::reserve(kMostScratchBytes));
     HEARTH_ASSIGN(Scratch ropes, Scratch::reserve(kMostScratchBytes));
@@ -273,7 +272,7 @@ class CpuBackend : public Backend {
       }
     }
     std::unique_ptr<Shared> shared(new Shared{.kernels = kernels_,
-                                              .pool = pool_,
+                                              .pool = *pool_,
                                               .graph = graph,
                                               .options = options,
                                               .linear_kernel = linear_kernel_,
@@ -290,7 +289,7 @@ class CpuBackend : public Backend {
  private:
   const KernelTable& kernels_;
   LinearKernel linear_kernel_;
-  ThreadPool pool_;
+  std::unique_ptr<ThreadPool> pool_;
   DeviceInfo info_;
 };
 
@@ -313,7 +312,8 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const BackendOptions& options)
   HEARTH_ASSIGN(const cpu::KernelTable* kernels, cpu::select_isa(options.isa));
   const char* forced = std::getenv("HEARTH_CPU_KERNEL");
   HEARTH_ASSIGN(const cpu::LinearKernel linear_kernel, cpu::linear_kernel_from_name(forced ? forced : ""));
-  return std::unique_ptr<Backend>(new cpu::CpuBackend(*kernels, linear_kernel, read_cpu_topology(), options.threads));
+  HEARTH_ASSIGN(auto pool, cpu::ThreadPool::start(cpu::worker_cpus(read_cpu_topology(), options.threads)));
+  return std::unique_ptr<Backend>(new cpu::CpuBackend(*kernels, linear_kernel, std::move(pool)));
 }
 
 }  // namespace hearth
