@@ -23,8 +23,6 @@ void RopeTable::fill(int64_t row, int32_t position) const {
 
 namespace {
 
-constexpr size_t kMostScratchBytes = size_t{64} << 30;  // address space only
-
 // What a model's executables share; only one of them runs at a time.
 struct Shared {
   const KernelTable& kernels;
@@ -34,16 +32,36 @@ struct Shared {
   LinearKernel linear_kernel;
   Weights weights;
   KvPools kv;
-  Scratch arena, scratch, ropes, workers;
-  size_t worker_bytes = 0;
   size_t vocab = 0;  // rows of the embedding table
+  // The largest of the plans recorded so far, which all that fit into them share.
+  std::shared_ptr<const Buffer> values, scratch;
+};
+
+// Memory that plans share, since only one of them runs at a time. One that needs more gets a larger buffer; those that
+// were recorded before keep theirs.
+Result<std::shared_ptr<const Buffer>> at_least(size_t size_bytes, std::shared_ptr<const Buffer>& largest,
+                                               const char* what) {
+  if (!largest || largest->size_bytes() < size_bytes) {
+    HEARTH_ASSIGN(Buffer buffer, Buffer::allocate(size_bytes, false, what));
+    largest = std::make_shared<const Buffer>(std::move(buffer));
+  }
+  return largest;
+}
+
+// What the steps of a plan work in.
+struct Workspace {
+  std::shared_ptr<const Buffer> values;   // arena, then rope tables
+  std::shared_ptr<const Buffer> scratch;  // that of all workers, then each worker's own
+  size_t shared_bytes = 0;
+  size_t worker_bytes = 0;
 };
 
 class CpuExecutable : public Executable {
  public:
-  CpuExecutable(Shared& shared, Bucket bucket, int64_t logit_rows, const float* logits, int64_t logit_cols,
-                std::vector<RopeTable> ropes, std::vector<std::unique_ptr<CpuStep>> steps)
+  CpuExecutable(Shared& shared, Workspace workspace, Bucket bucket, int64_t logit_rows, const float* logits,
+                int64_t logit_cols, std::vector<RopeTable> ropes, std::vector<std::unique_ptr<CpuStep>> steps)
       : shared_(shared),
+        workspace_(std::move(workspace)),
         bucket_(bucket),
         logit_rows_(logit_rows),
         logits_(logits),
@@ -149,7 +167,9 @@ class CpuExecutable : public Executable {
   }
 
   void work(int index) const {
-    Worker worker{shared_.pool, index, shared_.workers.data() + static_cast<size_t>(index) * shared_.worker_bytes};
+    std::byte* scratch = workspace_.scratch->data();
+    size_t own = workspace_.shared_bytes + static_cast<size_t>(index) * workspace_.worker_bytes;
+    Worker worker{.pool = shared_.pool, .index = index, .scratch = scratch + own, .shared = scratch};
     worker.each_tile(launch_.rows, [&](int64_t row) {
       for (const RopeTable& rope : ropes_) rope.fill(row, rows_[static_cast<size_t>(row)].position);
     });
@@ -160,6 +180,7 @@ class CpuExecutable : public Executable {
   }
 
   Shared& shared_;
+  Workspace workspace_;
   Bucket bucket_;
   int64_t logit_rows_;
   const float* logits_;
@@ -188,17 +209,21 @@ class CpuModel : public DeviceModel {
                   "the CPU backend runs plans of the loaded graph with one compute lane; this has {}",
                   plan.lanes.size());
     }
-    HEARTH_TRY(s.arena.grow(plan.arena_bytes[0]));
-
     Pieces pieces;
-    std::vector<RopeTable> ropes;
+    pieces.take<std::byte>(static_cast<int64_t>(plan.arena_bytes[0]));
+    std::vector<size_t> places;
     for (const Rope& rope : graph.ropes) {
       int64_t count = plan.bucket.rows * (rope.dims / 2);
-      auto* cos = at<float>(s.ropes.data(), pieces.take<float>(count));
-      auto* sin = at<float>(s.ropes.data(), pieces.take<float>(count));
-      ropes.push_back({.rope = &rope, .cos = cos, .sin = sin});
+      for (int i = 0; i < 2; ++i) places.push_back(pieces.take<float>(count));
     }
-    HEARTH_TRY(s.ropes.grow(pieces.used_bytes()));
+    Workspace workspace;
+    HEARTH_ASSIGN(workspace.values, at_least(pieces.used_bytes(), s.values, "activations"));
+    std::byte* base = workspace.values->data();
+    std::vector<RopeTable> ropes;
+    for (size_t r = 0; r < graph.ropes.size(); ++r) {
+      ropes.push_back(
+          {.rope = &graph.ropes[r], .cos = at<float>(base, places[2 * r]), .sin = at<float>(base, places[2 * r + 1])});
+    }
 
     PrepareContext context{.graph = graph,
                            .plan = plan,
@@ -209,20 +234,19 @@ class CpuModel : public DeviceModel {
                            .linear_kernel = s.linear_kernel,
                            .ropes = ropes,
                            .workers = s.pool.workers(),
-                           .arena = s.arena.data(),
-                           .shared = s.scratch.data()};
+                           .arena = base};
     std::vector<std::unique_ptr<CpuStep>> steps;
     for (const Step& step : plan.lanes[0].steps) {
       const Node& node = graph.nodes[static_cast<size_t>(step.node)];
       steps.push_back(std::visit([&](const auto& op) { return prepare(op, context); }, node.op));
     }
-    HEARTH_TRY(s.scratch.grow(context.shared_bytes));
-    // Workers' parts move when they grow, which is fine: steps get theirs anew each time they run.
-    s.worker_bytes = std::max(s.worker_bytes, round_up<size_t>(context.worker_bytes, 4096));
-    HEARTH_TRY(s.workers.grow(s.worker_bytes * static_cast<size_t>(s.pool.workers())));
-    return std::unique_ptr<Executable>(new CpuExecutable(s, plan.bucket, plan.logit_rows, context.value(graph.logits),
-                                                         graph.value(graph.logits).cols, std::move(ropes),
-                                                         std::move(steps)));
+    workspace.shared_bytes = round_up<size_t>(context.shared_bytes, 4096);
+    workspace.worker_bytes = round_up<size_t>(context.worker_bytes, 4096);
+    size_t scratch_bytes = workspace.shared_bytes + workspace.worker_bytes * static_cast<size_t>(s.pool.workers());
+    HEARTH_ASSIGN(workspace.scratch, at_least(scratch_bytes, s.scratch, "scratch"));
+    return std::unique_ptr<Executable>(new CpuExecutable(s, std::move(workspace), plan.bucket, plan.logit_rows,
+                                                         context.value(graph.logits), graph.value(graph.logits).cols,
+                                                         std::move(ropes), std::move(steps)));
   }
 
   Result<void> copy_page(int32_t kv_group, int32_t from, int32_t to) override {
@@ -261,10 +285,6 @@ class CpuBackend : public Backend {
   Result<std::unique_ptr<DeviceModel>> load(const Graph& graph, const LoadOptions& options) override {
     HEARTH_ASSIGN(KvPools kv, KvPools::allocate(graph.kv_groups, options.kv_type, options.kv_pages));
     HEARTH_ASSIGN(Weights weights, Weights::load(graph, options, kernels_, *pool_));
-    HEARTH_ASSIGN(Scratch arena, Scratch::reserve(kMostScratchBytes));
-    HEARTH_ASSIGN(Scratch scratch, Scratch::reserve(kMostScratchBytes));
-    HEARTH_ASSIGN(Scratch ropes, Scratch::reserve(kMostScratchBytes));
-    HEARTH_ASSIGN(Scratch workers, Scratch::reserve(kMostScratchBytes));
     size_t vocab = 0;
     for (const Node& node : graph.nodes) {
       if (const auto* embed = std::get_if<EmbedOp>(&node.op)) {
@@ -278,10 +298,6 @@ class CpuBackend : public Backend {
                                               .linear_kernel = linear_kernel_,
                                               .weights = std::move(weights),
                                               .kv = std::move(kv),
-                                              .arena = std::move(arena),
-                                              .scratch = std::move(scratch),
-                                              .ropes = std::move(ropes),
-                                              .workers = std::move(workers),
                                               .vocab = vocab});
     return std::unique_ptr<DeviceModel>(new CpuModel(std::move(shared)));
   }

@@ -6,6 +6,7 @@
 #include "backends/cpu/step.h"
 #include "graph/passes.h"
 #include "quant/encode.h"
+#include "support/child.h"
 #include "support/logits.h"
 #include "support/runner.h"
 #include "support/tiny_file.h"
@@ -315,6 +316,23 @@ TEST(CpuBackendOptions, RefusesUnknownKernels) {
   if (backend.error().code == ErrorCode::kUnsupported) GTEST_SKIP() << backend.error().message;
   EXPECT_EQ(backend.error().message,
             "CPU kernel 'linear:fast' is unknown; there are: linear:gemv_int, linear:gemv_float, linear:gemm_f32");
+}
+
+// Address space is reserved for what is used only: some systems limit it (ulimit -v).
+TEST(CpuBackendOptions, RunsWithLittleAddressSpace) {
+  if (!testing::can_limit_address_space()) GTEST_SKIP();
+  EXPECT_EQ(testing::run_with_address_space(size_t{256} << 20,
+                                            [] {
+                                              auto backend = make_cpu_backend({.threads = 2, .isa = "portable"});
+                                              if (!backend) return 1;
+                                              TinyModel tiny = make_tiny_model({});
+                                              Runner runner(**backend, tiny.model.graph);
+                                              std::vector<int32_t> tokens = random_tokens(300, 300, 1);
+                                              int s = runner.add_sequence();
+                                              runner.append(s, tokens, PlanKind::kPrefill, 200);
+                                              return runner.length(s) == 300 ? 0 : 2;
+                                            }),
+            0);
 }
 
 TEST(CpuBackendOptions, RefusesTheImpossible) {

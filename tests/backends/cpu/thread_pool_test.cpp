@@ -3,14 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <pthread.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <ctime>
-#include <fstream>
 #include <numeric>
+
+#include "support/child.h"
 
 namespace hearth::cpu {
 namespace {
@@ -84,35 +82,23 @@ TEST(ThreadPool, GivesTheCallerItsAffinityBack) {
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
-// The child may map a few stacks more than it has; the parent's limits stay as they are.
 TEST(ThreadPool, SaysWhenTheSystemGrantsFewerThreads) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "sanitizers map more than any limit";
-#endif
-  pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    std::ifstream statm("/proc/self/statm");
-    rlim_t pages = 0;
-    statm >> pages;
-    pthread_attr_t attributes;
-    size_t stack = 0;
-    pthread_attr_init(&attributes);
-    pthread_attr_getstacksize(&attributes, &stack);
-    rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + 4 * stack;
-    rlimit limit{most, most};
-    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
-    auto pool = ThreadPool::start(std::vector<int>(16, -1));
-    if (pool || pool.error().code != ErrorCode::kIo) _exit(3);
-    if (!pool.error().message.starts_with("cannot start thread ")) _exit(4);
-    if (pool.error().message.find(" of 16: ") == std::string::npos) _exit(5);
-    // What was started has ended: the few that there is room for start again.
-    _exit(ThreadPool::start({-1, -1}) ? 0 : 6);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  if (!testing::can_limit_address_space()) GTEST_SKIP();
+  pthread_attr_t attributes;
+  size_t stack = 0;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_getstacksize(&attributes, &stack), 0);
+  EXPECT_EQ(testing::run_with_address_space(4 * stack,  // room for a few threads
+                                            [] {
+                                              auto pool = ThreadPool::start(std::vector<int>(16, -1));
+                                              if (pool || pool.error().code != ErrorCode::kIo) return 1;
+                                              const std::string& message = pool.error().message;
+                                              if (!message.starts_with("cannot start thread ")) return 2;
+                                              if (message.find(" of 16: ") == std::string::npos) return 3;
+                                              // What was started has ended: there is room for it again.
+                                              return ThreadPool::start({-1, -1}) ? 0 : 4;
+                                            }),
+            0);
 }
 
 }  // namespace
