@@ -61,7 +61,8 @@ class Executable {
   virtual ~Executable() = default;
   // Starts the step. The previous launch of any executable of the same model must have been waited for.
   virtual Result<void> launch(const StepBatch& batch) = 0;
-  // Blocks until the launched step is complete; reports what went wrong in it.
+  // Blocks until the launched step is complete, or computes it: the caller may be one of the workers. Reports what went
+  // wrong in it. Not after a launch() that failed.
   virtual Result<void> wait() = 0;
   // Copies the logits of the last step, [logit_rows, vocab] f32. Only after wait().
   virtual Result<void> read_logits(std::span<float> out) = 0;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -37,23 +38,27 @@ double measure_read_bandwidth(int64_t threads, double seconds) {
   std::barrier barrier(static_cast<ptrdiff_t>(threads) + 1);
   std::atomic<bool> more = true;
   std::atomic<uint64_t> sink = 0;
+  auto work = [&] {
+    constexpr size_t kHugePage = size_t{2} << 20;
+    std::unique_ptr<void, decltype(&std::free)> data(std::aligned_alloc(kHugePage, kBytesPerThread), std::free);
+    if (data) {
+      // As the weights lie: in huge pages, near the thread that reads them.
+      ::madvise(data.get(), kBytesPerThread, MADV_HUGEPAGE);
+      std::memset(data.get(), 1, kBytesPerThread);
+    }
+    while (true) {
+      barrier.arrive_and_wait();
+      if (!more) return;
+      if (data) sink += read_all(static_cast<const Vector*>(data.get()), kBytesPerThread / sizeof(Vector));
+      barrier.arrive_and_wait();
+    }
+  };
   std::vector<std::thread> workers;
-  for (int64_t t = 0; t < threads; ++t) {
-    workers.emplace_back([&] {
-      constexpr size_t kHugePage = size_t{2} << 20;
-      std::unique_ptr<void, decltype(&std::free)> data(std::aligned_alloc(kHugePage, kBytesPerThread), std::free);
-      if (data) {
-        // As the weights lie: in huge pages, near the thread that reads them.
-        ::madvise(data.get(), kBytesPerThread, MADV_HUGEPAGE);
-        std::memset(data.get(), 1, kBytesPerThread);
-      }
-      while (true) {
-        barrier.arrive_and_wait();
-        if (!more) return;
-        if (data) sink += read_all(static_cast<const Vector*>(data.get()), kBytesPerThread / sizeof(Vector));
-        barrier.arrive_and_wait();
-      }
-    });
+  try {
+    while (std::ssize(workers) < threads) workers.emplace_back(work);
+  } catch (const std::system_error&) {  // no more threads: those that there are tell what they can
+    for (int64_t missing = threads - std::ssize(workers); missing > 0; --missing) barrier.arrive_and_drop();
+    threads = std::ssize(workers);
   }
   double best = 0;
   Clock::time_point end =

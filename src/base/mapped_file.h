@@ -1,4 +1,5 @@
-// A whole file mapped read-only. The mapping lives as long as the object; views into it must not outlive it.
+// A whole file mapped read-only. The mapping lives as long as the object; views into it must not outlive it. Reading a
+// part that the file lost meanwhile (it was truncated, its disk failed) is a SIGBUS: exit_when_files_shrink().
 #pragma once
 
 #include <cstddef>
@@ -34,5 +35,9 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
+
+// For programs: from now on, reading a mapped part that its file no longer has prints one line with the file's name and
+// ends the process with status 1. Any other SIGBUS does what it did before.
+void exit_when_files_shrink();
 
 }  // namespace hearth

@@ -1,4 +1,5 @@
 // hearth: runs the language model you want on the machine you have.
+#include "base/mapped_file.h"
 #include "cli/command.h"
 #include "cli/settings.h"
 #include "hearth/version.h"
@@ -49,6 +50,7 @@ static int run(int argc, char** argv) {
 }
 
 int main(int argc, char** argv) {
+  hearth::exit_when_files_shrink();
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {  // fmt throws when a stream is full or closed

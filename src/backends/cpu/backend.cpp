@@ -7,6 +7,7 @@
 
 #include "backends/cpu/isa.h"
 #include "backends/cpu/step.h"
+#include "base/check.h"
 #include "base/checked_math.h"
 #include "base/cpu_topology.h"
 
@@ -22,8 +23,6 @@ void RopeTable::fill(int64_t row, int32_t position) const {
 
 namespace {
 
-constexpr size_t kMostScratchBytes = size_t{64} << 30;  // address space only
-
 // What a model's executables share; only one of them runs at a time.
 struct Shared {
   const KernelTable& kernels;
@@ -33,16 +32,36 @@ struct Shared {
   LinearKernel linear_kernel;
   Weights weights;
   KvPools kv;
-  Scratch arena, scratch, ropes, workers;
-  size_t worker_bytes = 0;
   size_t vocab = 0;  // rows of the embedding table
+  // The largest of the plans recorded so far, which all that fit into them share.
+  std::shared_ptr<const Buffer> values, scratch;
+};
+
+// Memory that plans share, since only one of them runs at a time. One that needs more gets a larger buffer; those that
+// were recorded before keep theirs.
+Result<std::shared_ptr<const Buffer>> at_least(size_t size_bytes, std::shared_ptr<const Buffer>& largest,
+                                               const char* what) {
+  if (!largest || largest->size_bytes() < size_bytes) {
+    HEARTH_ASSIGN(Buffer buffer, Buffer::allocate(size_bytes, false, what));
+    largest = std::make_shared<const Buffer>(std::move(buffer));
+  }
+  return largest;
+}
+
+// What the steps of a plan work in.
+struct Workspace {
+  std::shared_ptr<const Buffer> values;   // arena, then rope tables
+  std::shared_ptr<const Buffer> scratch;  // that of all workers, then each worker's own
+  size_t shared_bytes = 0;
+  size_t worker_bytes = 0;
 };
 
 class CpuExecutable : public Executable {
  public:
-  CpuExecutable(Shared& shared, Bucket bucket, int64_t logit_rows, const float* logits, int64_t logit_cols,
-                std::vector<RopeTable> ropes, std::vector<std::unique_ptr<CpuStep>> steps)
+  CpuExecutable(Shared& shared, Workspace workspace, Bucket bucket, int64_t logit_rows, const float* logits,
+                int64_t logit_cols, std::vector<RopeTable> ropes, std::vector<std::unique_ptr<CpuStep>> steps)
       : shared_(shared),
+        workspace_(std::move(workspace)),
         bucket_(bucket),
         logit_rows_(logit_rows),
         logits_(logits),
@@ -51,14 +70,18 @@ class CpuExecutable : public Executable {
         steps_(std::move(steps)),
         rows_(static_cast<size_t>(bucket.rows)) {}
 
-  // The engine's thread is worker 0: the step is complete when this returns.
   Result<void> launch(const StepBatch& batch) override {
     HEARTH_TRY(begin(batch));
-    shared_.pool.run([](void* self, int worker) { static_cast<CpuExecutable*>(self)->work(worker); }, this);
+    launched_ = true;
     return {};
   }
 
-  Result<void> wait() override { return {}; }
+  // The caller is worker 0: what it does between launch() and wait() comes before the step, not after it.
+  Result<void> wait() override {
+    HEARTH_CHECK(std::exchange(launched_, false), "wait without launch");
+    shared_.pool.run([](void* self, int worker) { static_cast<CpuExecutable*>(self)->work(worker); }, this);
+    return {};
+  }
 
   std::vector<std::string_view> kernels() const {
     std::vector<std::string_view> names;
@@ -113,17 +136,40 @@ class CpuExecutable : public Executable {
     for (int32_t row : batch.logit_rows) {
       if (row < 0 || row >= rows) return fail(ErrorCode::kInternal, "step: logit row {} of {}", row, rows);
     }
-    launch_ = {.rows = rows,
-               .logit_rows = logits,
-               .tokens = batch.tokens.data(),
-               .logit_row = batch.logit_rows.data(),
-               .sequences = batch.sequences,
-               .row = rows_.data()};
+    copy(batch);
     return {};
   }
 
+  // The step runs after launch() has returned. Nothing is allocated once the copies have grown.
+  void copy(const StepBatch& batch) {
+    tokens_.assign(batch.tokens.begin(), batch.tokens.end());
+    logit_row_.assign(batch.logit_rows.begin(), batch.logit_rows.end());
+    size_t count = batch.sequences.size();
+    if (sequences_.size() < count) sequences_.resize(count);
+    pages_.clear();
+    for (size_t s = 0; s < count; ++s) {
+      sequences_[s] = batch.sequences[s];
+      for (const auto& pages : sequences_[s].pages) pages_.insert(pages_.end(), pages.begin(), pages.end());
+    }
+    const int32_t* next = pages_.data();
+    for (size_t s = 0; s < count; ++s) {
+      for (auto& pages : sequences_[s].pages) {
+        pages = {next, pages.size()};
+        next += pages.size();
+      }
+    }
+    launch_ = {.rows = static_cast<int64_t>(tokens_.size()),
+               .logit_rows = static_cast<int64_t>(logit_row_.size()),
+               .tokens = tokens_.data(),
+               .logit_row = logit_row_.data(),
+               .sequences = std::span(sequences_).first(count),
+               .row = rows_.data()};
+  }
+
   void work(int index) const {
-    Worker worker{shared_.pool, index, shared_.workers.data() + static_cast<size_t>(index) * shared_.worker_bytes};
+    std::byte* scratch = workspace_.scratch->data();
+    size_t own = workspace_.shared_bytes + static_cast<size_t>(index) * workspace_.worker_bytes;
+    Worker worker{.pool = shared_.pool, .index = index, .scratch = scratch + own, .shared = scratch};
     worker.each_tile(launch_.rows, [&](int64_t row) {
       for (const RopeTable& rope : ropes_) rope.fill(row, rows_[static_cast<size_t>(row)].position);
     });
@@ -134,6 +180,7 @@ class CpuExecutable : public Executable {
   }
 
   Shared& shared_;
+  Workspace workspace_;
   Bucket bucket_;
   int64_t logit_rows_;
   const float* logits_;
@@ -141,6 +188,11 @@ class CpuExecutable : public Executable {
   std::vector<RopeTable> ropes_;
   std::vector<std::unique_ptr<CpuStep>> steps_;
   std::vector<RowInfo> rows_;
+  // The launched step.
+  bool launched_ = false;
+  std::vector<int32_t> tokens_, logit_row_;
+  std::vector<StepSequence> sequences_;  // at least as many as it has; their pages are in pages_
+  std::vector<int32_t> pages_;
   Launch launch_;
 };
 
@@ -157,17 +209,21 @@ class CpuModel : public DeviceModel {
                   "the CPU backend runs plans of the loaded graph with one compute lane; this has {}",
                   plan.lanes.size());
     }
-    HEARTH_TRY(s.arena.grow(plan.arena_bytes[0]));
-
     Pieces pieces;
-    std::vector<RopeTable> ropes;
+    pieces.take<std::byte>(static_cast<int64_t>(plan.arena_bytes[0]));
+    std::vector<size_t> places;
     for (const Rope& rope : graph.ropes) {
       int64_t count = plan.bucket.rows * (rope.dims / 2);
-      auto* cos = at<float>(s.ropes.data(), pieces.take<float>(count));
-      auto* sin = at<float>(s.ropes.data(), pieces.take<float>(count));
-      ropes.push_back({.rope = &rope, .cos = cos, .sin = sin});
+      for (int i = 0; i < 2; ++i) places.push_back(pieces.take<float>(count));
     }
-    HEARTH_TRY(s.ropes.grow(pieces.used_bytes()));
+    Workspace workspace;
+    HEARTH_ASSIGN(workspace.values, at_least(pieces.used_bytes(), s.values, "activations"));
+    std::byte* base = workspace.values->data();
+    std::vector<RopeTable> ropes;
+    for (size_t r = 0; r < graph.ropes.size(); ++r) {
+      ropes.push_back(
+          {.rope = &graph.ropes[r], .cos = at<float>(base, places[2 * r]), .sin = at<float>(base, places[2 * r + 1])});
+    }
 
     PrepareContext context{.graph = graph,
                            .plan = plan,
@@ -178,20 +234,19 @@ class CpuModel : public DeviceModel {
                            .linear_kernel = s.linear_kernel,
                            .ropes = ropes,
                            .workers = s.pool.workers(),
-                           .arena = s.arena.data(),
-                           .shared = s.scratch.data()};
+                           .arena = base};
     std::vector<std::unique_ptr<CpuStep>> steps;
     for (const Step& step : plan.lanes[0].steps) {
       const Node& node = graph.nodes[static_cast<size_t>(step.node)];
       steps.push_back(std::visit([&](const auto& op) { return prepare(op, context); }, node.op));
     }
-    HEARTH_TRY(s.scratch.grow(context.shared_bytes));
-    // Workers' parts move when they grow, which is fine: steps get theirs anew each time they run.
-    s.worker_bytes = std::max(s.worker_bytes, round_up<size_t>(context.worker_bytes, 4096));
-    HEARTH_TRY(s.workers.grow(s.worker_bytes * static_cast<size_t>(s.pool.workers())));
-    return std::unique_ptr<Executable>(new CpuExecutable(s, plan.bucket, plan.logit_rows, context.value(graph.logits),
-                                                         graph.value(graph.logits).cols, std::move(ropes),
-                                                         std::move(steps)));
+    workspace.shared_bytes = round_up<size_t>(context.shared_bytes, 4096);
+    workspace.worker_bytes = round_up<size_t>(context.worker_bytes, 4096);
+    size_t scratch_bytes = workspace.shared_bytes + workspace.worker_bytes * static_cast<size_t>(s.pool.workers());
+    HEARTH_ASSIGN(workspace.scratch, at_least(scratch_bytes, s.scratch, "scratch"));
+    return std::unique_ptr<Executable>(new CpuExecutable(s, std::move(workspace), plan.bucket, plan.logit_rows,
+                                                         context.value(graph.logits), graph.value(graph.logits).cols,
+                                                         std::move(ropes), std::move(steps)));
   }
 
   Result<void> copy_page(int32_t kv_group, int32_t from, int32_t to) override {
@@ -213,13 +268,12 @@ std::vector<int> worker_cpus(const CpuTopology& topology, int64_t threads) {
 
 class CpuBackend : public Backend {
  public:
-  CpuBackend(const KernelTable& kernels, LinearKernel linear_kernel, const CpuTopology& topology, int64_t threads)
-      : kernels_(kernels), linear_kernel_(linear_kernel), pool_(worker_cpus(topology, threads)) {
-    info_ = {
-        .name = "cpu",
-        .description = fmt::format("{}, {} worker{}", kernels.title, pool_.workers(), pool_.workers() == 1 ? "" : "s"),
-        .workers = pool_.workers(),
-        .memory_bytes = topology.memory_bytes};
+  CpuBackend(const KernelTable& kernels, LinearKernel linear_kernel, std::unique_ptr<ThreadPool> pool)
+      : kernels_(kernels), linear_kernel_(linear_kernel), pool_(std::move(pool)) {
+    int workers = pool_->workers();
+    info_ = {.name = "cpu",
+             .description = fmt::format("{}, {} worker{}", kernels.title, workers, workers == 1 ? "" : "s"),
+             .workers = workers};
   }
 
   const DeviceInfo& info() const override { return info_; }
@@ -230,11 +284,7 @@ class CpuBackend : public Backend {
 
   Result<std::unique_ptr<DeviceModel>> load(const Graph& graph, const LoadOptions& options) override {
     HEARTH_ASSIGN(KvPools kv, KvPools::allocate(graph.kv_groups, options.kv_type, options.kv_pages));
-    HEARTH_ASSIGN(Weights weights, Weights::load(graph, options, kernels_, pool_));
-    HEARTH_ASSIGN(Scratch arena, Scratch::reserve(kMostScratchBytes));
-    HEARTH_ASSIGN(Scratch scratch, Scratch::reserve(kMostScratchBytes));
-    HEARTH_ASSIGN(Scratch ropes, Scratch::reserve(kMostScratchBytes));
-    HEARTH_ASSIGN(Scratch workers, Scratch::reserve(kMostScratchBytes));
+    HEARTH_ASSIGN(Weights weights, Weights::load(graph, options, kernels_, *pool_));
     size_t vocab = 0;
     for (const Node& node : graph.nodes) {
       if (const auto* embed = std::get_if<EmbedOp>(&node.op)) {
@@ -242,16 +292,12 @@ class CpuBackend : public Backend {
       }
     }
     std::unique_ptr<Shared> shared(new Shared{.kernels = kernels_,
-                                              .pool = pool_,
+                                              .pool = *pool_,
                                               .graph = graph,
                                               .options = options,
                                               .linear_kernel = linear_kernel_,
                                               .weights = std::move(weights),
                                               .kv = std::move(kv),
-                                              .arena = std::move(arena),
-                                              .scratch = std::move(scratch),
-                                              .ropes = std::move(ropes),
-                                              .workers = std::move(workers),
                                               .vocab = vocab});
     return std::unique_ptr<DeviceModel>(new CpuModel(std::move(shared)));
   }
@@ -259,7 +305,7 @@ class CpuBackend : public Backend {
  private:
   const KernelTable& kernels_;
   LinearKernel linear_kernel_;
-  ThreadPool pool_;
+  std::unique_ptr<ThreadPool> pool_;
   DeviceInfo info_;
 };
 
@@ -282,7 +328,8 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const BackendOptions& options)
   HEARTH_ASSIGN(const cpu::KernelTable* kernels, cpu::select_isa(options.isa));
   const char* forced = std::getenv("HEARTH_CPU_KERNEL");
   HEARTH_ASSIGN(const cpu::LinearKernel linear_kernel, cpu::linear_kernel_from_name(forced ? forced : ""));
-  return std::unique_ptr<Backend>(new cpu::CpuBackend(*kernels, linear_kernel, read_cpu_topology(), options.threads));
+  HEARTH_ASSIGN(auto pool, cpu::ThreadPool::start(cpu::worker_cpus(read_cpu_topology(), options.threads)));
+  return std::unique_ptr<Backend>(new cpu::CpuBackend(*kernels, linear_kernel, std::move(pool)));
 }
 
 }  // namespace hearth

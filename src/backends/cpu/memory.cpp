@@ -49,40 +49,4 @@ Buffer::~Buffer() {
   if (mapping_) munmap(mapping_, mapping_bytes_);
 }
 
-Result<Scratch> Scratch::reserve(size_t most_bytes) {
-  Scratch scratch;
-  void* p = mmap(nullptr, most_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) {
-    return fail(ErrorCode::kOutOfMemory, "reserving {} MB of address space for scratch: {}", most_bytes >> 20,
-                std::strerror(errno));
-  }
-  scratch.data_ = static_cast<std::byte*>(p);
-  scratch.reserved_ = most_bytes;
-  return scratch;
-}
-
-Scratch::Scratch(Scratch&& other) noexcept { *this = std::move(other); }
-
-Scratch& Scratch::operator=(Scratch&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(reserved_, other.reserved_);
-  std::swap(usable_, other.usable_);
-  return *this;
-}
-
-Scratch::~Scratch() {
-  if (data_) munmap(data_, reserved_);
-}
-
-Result<void> Scratch::grow(size_t size_bytes) {
-  if (size_bytes <= usable_) return {};
-  size_t size = round_up<size_t>(size_bytes, 4096);
-  if (size > reserved_ || mprotect(data_, size, PROT_READ | PROT_WRITE) != 0) {
-    return fail(ErrorCode::kOutOfMemory, "growing scratch memory to {} MB: {}", size >> 20,
-                size > reserved_ ? "more than was reserved" : std::strerror(errno));
-  }
-  usable_ = size;
-  return {};
-}
-
 }  // namespace hearth::cpu

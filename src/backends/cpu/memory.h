@@ -1,4 +1,4 @@
-// Anonymous memory of the CPU backend: big zeroed buffers, and scratch that grows in place while plans are recorded.
+// Anonymous memory of the CPU backend: big zeroed buffers.
 #pragma once
 
 #include <cstddef>
@@ -25,25 +25,6 @@ class Buffer {
   size_t mapping_bytes_ = 0;
   std::byte* data_ = nullptr;
   size_t size_ = 0;
-};
-
-// Address space reserved once, so that pointers stay valid when it grows. Contents are lost to nobody: it only grows.
-class Scratch {
- public:
-  static Result<Scratch> reserve(size_t most_bytes);
-  Scratch(Scratch&& other) noexcept;
-  Scratch& operator=(Scratch&& other) noexcept;
-  ~Scratch();
-
-  // Makes at least that many bytes usable. Fails with kOutOfMemory.
-  Result<void> grow(size_t size_bytes);
-  std::byte* data() const { return data_; }
-
- private:
-  Scratch() = default;
-  std::byte* data_ = nullptr;
-  size_t reserved_ = 0;
-  size_t usable_ = 0;
 };
 
 }  // namespace hearth::cpu

@@ -40,6 +40,7 @@ struct Worker {
   ThreadPool& pool;
   int index;
   std::byte* scratch;  // of this worker alone, PrepareContext::worker_bytes
+  std::byte* shared;   // of all workers during one step, PrepareContext::shared_bytes
 
   int count() const { return pool.workers(); }
   void barrier() const { pool.barrier(); }
@@ -83,9 +84,8 @@ struct PrepareContext {
   LinearKernel linear_kernel;        // taken by all ops that it supports
   std::span<const RopeTable> ropes;  // by Graph::ropes
   int workers;
-  std::byte* arena;   // values
-  std::byte* shared;  // scratch of all workers during one step
-  // Grown by each step to what it needs.
+  std::byte* arena;  // values
+  // Grown by each step to what it needs of the scratch that it gets when it runs.
   size_t shared_bytes = 0;
   size_t worker_bytes = 0;
 

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 namespace hearth::cpu {
@@ -63,9 +64,19 @@ class ScopedPin {
 
 ThreadPool::ThreadPool(std::vector<int> cpus) : cpus_(std::move(cpus)) {
   if (cpus_.empty()) cpus_.push_back(-1);
-  for (int worker = 1; worker < workers(); ++worker) {
-    threads_.emplace_back([this, worker] { worker_loop(worker); });
+}
+
+Result<std::unique_ptr<ThreadPool>> ThreadPool::start(std::vector<int> cpus) {
+  std::unique_ptr<ThreadPool> pool(new ThreadPool(std::move(cpus)));
+  for (int worker = 1; worker < pool->workers(); ++worker) {
+    try {
+      pool->threads_.emplace_back([p = pool.get(), worker] { p->worker_loop(worker); });
+    } catch (const std::system_error& error) {
+      return fail(ErrorCode::kIo, "cannot start thread {} of {}: {}; fewer threads (-t) would work", worker + 1,
+                  pool->workers(), error.code().message());
+    }
   }
+  return pool;
 }
 
 ThreadPool::~ThreadPool() {

@@ -3,15 +3,19 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#include "base/result.h"
 
 namespace hearth::cpu {
 
 class ThreadPool {
  public:
   // One worker for each entry: the CPU it is pinned to, or -1. Worker 0 is whoever calls run(), pinned only meanwhile.
-  explicit ThreadPool(std::vector<int> cpus);
+  // Fails with kIo when the system grants fewer threads; those that had started have ended then.
+  static Result<std::unique_ptr<ThreadPool>> start(std::vector<int> cpus);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -27,6 +31,7 @@ class ThreadPool {
   int64_t next_tile() { return next_tile_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
+  explicit ThreadPool(std::vector<int> cpus);
   void worker_loop(int worker);
 
   std::vector<int> cpus_;

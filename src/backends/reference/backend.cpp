@@ -5,6 +5,7 @@
 #include <future>
 #include <limits>
 #include <new>
+#include <system_error>
 
 #include "backends/backend.h"
 #include "backends/reference/step.h"
@@ -108,11 +109,16 @@ class ReferenceExecutable final : public Executable {
 
   Result<void> launch(const StepBatch& batch) override {
     HEARTH_CHECK(!state_.busy, "launch before the last step was waited for");
-    state_.busy = true;
     readable_ = false;
     copy_batch(batch, step_);
     for (std::vector<std::byte>& arena : step_.arenas) std::ranges::fill(arena, std::byte{0xff});  // NaN
-    running_ = std::async(std::launch::async, [this] { return run_lanes(step_); });
+    try {
+      running_ = std::async(std::launch::async,
+                            [this] { return guarded("the reference backend", [&] { return run_lanes(step_); }); });
+    } catch (const std::system_error& error) {
+      return fail(ErrorCode::kIo, "cannot start a thread: {}", error.code().message());
+    }
+    state_.busy = true;
     return {};
   }
 

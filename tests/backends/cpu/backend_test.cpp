@@ -7,6 +7,7 @@
 #include "backends/cpu/step.h"
 #include "graph/passes.h"
 #include "quant/encode.h"
+#include "support/child.h"
 #include "support/logits.h"
 #include "support/runner.h"
 #include "support/tiny_file.h"
@@ -225,6 +226,34 @@ TEST_P(CpuBackend, CopiedPagesContinueTheSequence) {
   EXPECT_EQ(run({9}, 3, 6), original);
 }
 
+// launch() returns before the step is computed, so that what the engine does until wait() (it hands out the tokens of
+// the step before) is not one step late. What launch() was given may be gone by then: Runner overwrites it.
+TEST_P(CpuBackend, TheStepRunsInWait) {
+  TinyModel tiny = make_tiny_model({});
+  auto model = cpu_->load(tiny.model.graph, {.kv_pages = {8}});
+  ASSERT_TRUE(model);
+  Plan plan = make_single_lane_plan(tiny.model.graph, {PlanKind::kDecode, 1});
+  auto executable = (*model)->record(plan);
+  ASSERT_TRUE(executable);
+  std::vector<int32_t> pages = {3}, row = {0};
+  StepSequence sequence{.first_row = 0, .rows = 1, .position = 0, .pages = {pages}};
+  auto launch = [&](int32_t token) {
+    EXPECT_TRUE((*executable)->launch({.tokens = {&token, 1}, .sequences = {&sequence, 1}, .logit_rows = row}));
+  };
+  auto logits = [&] {
+    std::vector<float> out(static_cast<size_t>(tiny.model.graph.value(tiny.model.graph.logits).cols));
+    EXPECT_TRUE((*executable)->read_logits(out));
+    return out;
+  };
+  launch(5);
+  ASSERT_TRUE((*executable)->wait());
+  std::vector<float> first = logits();
+  launch(6);
+  EXPECT_EQ(logits(), first);
+  ASSERT_TRUE((*executable)->wait());
+  EXPECT_NE(logits(), first);
+}
+
 TEST_P(CpuBackend, RefusesBrokenSteps) {
   TinyModel tiny = make_tiny_model({});
   auto model = cpu_->load(tiny.model.graph, {.kv_pages = {8}});
@@ -304,6 +333,23 @@ TEST(CpuBackendOptions, RefusesUnknownKernels) {
   EXPECT_EQ(backend.error().message,
             "CPU kernel 'linear:fast' is unknown; there are: linear:gemv_int, linear:gemv_float, linear:gemm_f32, "
             "linear:gemm_int, linear:gemm_amx");
+}
+
+// Address space is reserved for what is used only: some systems limit it (ulimit -v).
+TEST(CpuBackendOptions, RunsWithLittleAddressSpace) {
+  if (!testing::can_limit_address_space()) GTEST_SKIP();
+  EXPECT_EQ(testing::run_with_address_space(size_t{256} << 20,
+                                            [] {
+                                              auto backend = make_cpu_backend({.threads = 2, .isa = "portable"});
+                                              if (!backend) return 1;
+                                              TinyModel tiny = make_tiny_model({});
+                                              Runner runner(**backend, tiny.model.graph);
+                                              std::vector<int32_t> tokens = random_tokens(300, 300, 1);
+                                              int s = runner.add_sequence();
+                                              runner.append(s, tokens, PlanKind::kPrefill, 200);
+                                              return runner.length(s) == 300 ? 0 : 2;
+                                            }),
+            0);
 }
 
 TEST(CpuBackendOptions, RefusesTheImpossible) {

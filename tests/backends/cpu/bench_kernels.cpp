@@ -268,10 +268,14 @@ int run(int argc, char** argv) {
   int64_t threads = argc > 2 ? std::atoll(argv[2]) : topology.workers();
   std::vector<int> cpus(topology.cores.begin(),
                         topology.cores.begin() + std::min<int64_t>(threads, std::ssize(topology.cores)));
-  ThreadPool pool(cpus);
-  Bench bench{**kernels, pool};
+  auto pool = ThreadPool::start(cpus);
+  if (!pool) {
+    fmt::print(stderr, "{}\n", pool.error().message);
+    return 1;
+  }
+  Bench bench{**kernels, **pool};
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  fmt::print("{}, {} workers\n", (*kernels)->title, pool.workers());
+  fmt::print("{}, {} workers\n", (*kernels)->title, (*pool)->workers());
   read_bandwidth(bench);
   barriers(bench);
   auto wanted = [&](std::string_view name) { return filter.empty() || name.find(filter) != std::string_view::npos; };

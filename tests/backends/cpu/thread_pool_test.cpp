@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <pthread.h>
+
 #include <chrono>
 #include <ctime>
 #include <numeric>
+
+#include "support/child.h"
 
 namespace hearth::cpu {
 namespace {
@@ -38,7 +42,9 @@ void run_phases(Phases& p) {
 
 TEST(ThreadPool, EveryTileOnceAndPhasesInOrder) {
   for (int workers : {1, 2, 3, 5}) {
-    ThreadPool pool(std::vector<int>(static_cast<size_t>(workers), -1));
+    auto started = ThreadPool::start(std::vector<int>(static_cast<size_t>(workers), -1));
+    ASSERT_TRUE(started);
+    ThreadPool& pool = **started;
     EXPECT_EQ(pool.workers(), workers);
     for (int round = 0; round < 20; ++round) {
       Phases p{pool, 8, 13, std::vector(8, std::vector<int>(13, 0))};
@@ -50,8 +56,9 @@ TEST(ThreadPool, EveryTileOnceAndPhasesInOrder) {
 }
 
 TEST(ThreadPool, SleepsWhenIdle) {
-  ThreadPool pool(std::vector<int>(3, -1));
-  Phases p{pool, 1, 4, std::vector(1, std::vector<int>(4, 0))};
+  auto pool = ThreadPool::start(std::vector<int>(3, -1));
+  ASSERT_TRUE(pool);
+  Phases p{**pool, 1, 4, std::vector(1, std::vector<int>(4, 0))};
   run_phases(p);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // past the spinning
   std::clock_t before = std::clock();                          // CPU time of all threads
@@ -67,11 +74,31 @@ TEST(ThreadPool, GivesTheCallerItsAffinityBack) {
   ASSERT_EQ(pthread_getaffinity_np(pthread_self(), sizeof before, &before), 0);
   int cpu = 0;
   while (!CPU_ISSET(cpu, &before)) ++cpu;
-  ThreadPool pool({cpu, cpu});
-  Phases p{pool, 3, 4, std::vector(3, std::vector<int>(4, 0))};
+  auto pool = ThreadPool::start({cpu, cpu});
+  ASSERT_TRUE(pool);
+  Phases p{**pool, 3, 4, std::vector(3, std::vector<int>(4, 0))};
   run_phases(p);
   ASSERT_EQ(pthread_getaffinity_np(pthread_self(), sizeof after, &after), 0);
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+TEST(ThreadPool, SaysWhenTheSystemGrantsFewerThreads) {
+  if (!testing::can_limit_address_space()) GTEST_SKIP();
+  pthread_attr_t attributes;
+  size_t stack = 0;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_getstacksize(&attributes, &stack), 0);
+  EXPECT_EQ(testing::run_with_address_space(4 * stack,  // room for a few threads
+                                            [] {
+                                              auto pool = ThreadPool::start(std::vector<int>(16, -1));
+                                              if (pool || pool.error().code != ErrorCode::kIo) return 1;
+                                              const std::string& message = pool.error().message;
+                                              if (!message.starts_with("cannot start thread ")) return 2;
+                                              if (message.find(" of 16: ") == std::string::npos) return 3;
+                                              // What was started has ended: there is room for it again.
+                                              return ThreadPool::start({-1, -1}) ? 0 : 4;
+                                            }),
+            0);
 }
 
 }  // namespace

@@ -102,7 +102,6 @@ class DecodeAttentionStep : public AttentionStep {
     size_t shared =
         context.workers > 1 ? static_cast<size_t>(few_tasks_ * max_splits_ * partial_floats()) * sizeof(float) : 0;
     context.shared_bytes = std::max(context.shared_bytes, shared);
-    shared_ = reinterpret_cast<float*>(context.shared);
   }
 
   void run(const Launch& launch, const Worker& worker) const override {
@@ -134,19 +133,20 @@ class DecodeAttentionStep : public AttentionStep {
       });
       return;
     }
+    auto* partials = at<float>(worker.shared, 0);
     worker.each_tile(tasks * splits, [&](int64_t t) {
       Task task = task_of(t / splits);
       int64_t split = t % splits;
       if (split >= split_count(launch.row[task.row].position)) return;
       queries(task, worker);
-      attend(launch, task, split, worker, partial(shared_ + t * partial_floats()));
+      attend(launch, task, split, worker, partial(partials + t * partial_floats()));
     });
     worker.barrier();
     worker.each_tile(tasks, [&](int64_t t) {
       Task task = task_of(t);
-      Partial total = partial(shared_ + t * splits * partial_floats());
+      Partial total = partial(partials + t * splits * partial_floats());
       int64_t n = split_count(launch.row[task.row].position);
-      for (int64_t s = 1; s < n; ++s) merge(task, total, partial(shared_ + (t * splits + s) * partial_floats()));
+      for (int64_t s = 1; s < n; ++s) merge(task, total, partial(partials + (t * splits + s) * partial_floats()));
       write(task, total);
     });
   }
@@ -204,7 +204,6 @@ class DecodeAttentionStep : public AttentionStep {
 
   int64_t few_tasks_, max_splits_;
   size_t temp_, queries_, scores_, total_, part_;  // in the worker's scratch
-  float* shared_;                                  // partials of divided tasks
 };
 
 class PrefillAttentionStep : public AttentionStep {

@@ -30,8 +30,7 @@ class LinearStep : public CpuStep {
         cols_(context.graph.value(op.x).cols),
         norm_(op.norm ? context.weights.vector(op.norm->weight) : nullptr),
         eps_(op.norm ? op.norm->eps : 0),
-        residual_(op.residual ? context.value(op.residual) : nullptr),
-        shared_(context.shared) {
+        residual_(op.residual ? context.value(op.residual) : nullptr) {
     if (op.glu) glu_ = *op.glu == Activation::kSilu ? kernels_.silu_mul : kernels_.gelu_mul;
     for (size_t i = 0; i < op.parts.size(); ++i) {
       const LinearOp::Part& part = op.parts[i];
@@ -78,7 +77,6 @@ class LinearStep : public CpuStep {
   const float* residual_;  // or nullptr
   void (*glu_)(const float*, const float*, int64_t, float*) = nullptr;
   std::vector<Part> parts_;
-  std::byte* shared_;
 };
 
 // ---- few rows ----
@@ -128,11 +126,11 @@ class GemvStep : public LinearStep {
       if (norm_) floats = at<float>(worker.scratch, float_row_);
       prepare_row(0, norm_ ? at<float>(worker.scratch, float_row_) : nullptr, ints);
     } else {
-      ints = rows_at(shared_, all_);
-      if (norm_ && need_floats_) floats = at<float>(shared_, float_rows_);
+      ints = rows_at(worker.shared, all_);
+      if (norm_ && need_floats_) floats = at<float>(worker.shared, float_rows_);
       worker.each_tile(rows, [&](int64_t r) {
         float* normed = at<float>(worker.scratch, float_row_);
-        if (need_floats_) normed = at<float>(shared_, float_rows_) + r * cols_;
+        if (need_floats_) normed = at<float>(worker.shared, float_rows_) + r * cols_;
         prepare_row(r, norm_ ? normed : nullptr, ints);
       });
       worker.barrier();
@@ -283,7 +281,7 @@ class GemmStep : public LinearStep {
       for (int64_t r = 0; r < n; ++r) kernels_.rms_norm(x + r * cols_, norm_, cols_, eps_, normed + r * cols_);
       x = normed;
     }
-    gemm_.pack(x, cols_, n, cols_, g, ceil_div(rows, gemm_.rows), shared_);
+    gemm_.pack(x, cols_, n, cols_, g, ceil_div(rows, gemm_.rows), worker.shared);
   }
 
   void unit(int64_t u, int64_t first_row, int64_t rows, const Worker& worker) const {
@@ -308,7 +306,7 @@ class GemmStep : public LinearStep {
         }
       }
     }
-    gemm_.multiply({.a = shared_,
+    gemm_.multiply({.a = worker.shared,
                     .rows = rows,
                     .cols = cols_,
                     .panels = count,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "backends/reference/step.h"
@@ -25,8 +26,12 @@ void in_pieces(int64_t count, int64_t threads, int64_t multiplications, F&& f) {
   constexpr int64_t kWorthAThread = 1 << 21;
   int64_t pieces = std::clamp<int64_t>(multiplications / kWorthAThread, 1, std::min(threads, count));
   std::vector<std::thread> others;
-  for (int64_t p = 1; p < pieces; ++p) others.emplace_back(f, count * p / pieces, count * (p + 1) / pieces);
-  f(0, count / pieces);
+  int64_t begin = count;  // of what has a thread
+  try {
+    for (int64_t p = pieces; --p > 0; begin = count * p / pieces) others.emplace_back(f, count * p / pieces, begin);
+  } catch (const std::system_error&) {  // no more threads: this one does the rest
+  }
+  f(0, begin);
   for (std::thread& other : others) other.join();
 }
 
