@@ -1,6 +1,7 @@
 #include "base/mapped_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -24,6 +25,9 @@ TEST(MappedFile, ReadsBytesAndRefusesWhatIsNotAFile) {
   EXPECT_EQ(MappedFile::open((dir / "empty").string()).error().code, ErrorCode::kInvalidInput);
   EXPECT_EQ(MappedFile::open(dir.string()).error().code, ErrorCode::kInvalidInput);
   EXPECT_EQ(MappedFile::open((dir / "none").string()).error().code, ErrorCode::kNotFound);
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);  // nobody writes to it: opening must not wait
+  EXPECT_EQ(MappedFile::open((dir / "pipe").string()).error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(MappedFile::open("/dev/null").error().code, ErrorCode::kInvalidInput);
   std::filesystem::remove_all(dir);
 }
 
