@@ -71,8 +71,8 @@ void exit_when_files_shrink() {
 }
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  // Not blocking: a pipe is refused below, not waited for.
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  // Not blocking: opening a pipe would wait for a writer before it can be refused.
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
     return fail(code, "cannot open {}: {}", path, std::strerror(errno));

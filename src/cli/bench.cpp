@@ -14,8 +14,7 @@ namespace {
 
 struct BenchFlags {
   ModelFlags model;
-  std::vector<int64_t> prefill = {512};
-  std::vector<int64_t> depths = {0, 512, 4096};
+  std::vector<int64_t> prefill, depths;  // without either: the defaults that the model's context takes
   int64_t decode_tokens = 64;
   int64_t sequences = 1;
   int64_t rounds = 3;
@@ -84,7 +83,13 @@ class Bench {
     std::vector<Usage> usage;
     for (Generation& generation : generations) {
       while (std::optional<Event> event = generation.next()) {
-        if (auto* done = std::get_if<Done>(&*event)) usage.push_back(done->usage);
+        if (auto* done = std::get_if<Done>(&*event)) {
+          if (done->reason != FinishReason::kLength) {
+            return fail(ErrorCode::kUsage, "a sequence ended after {} tokens, before it was measured; -c gives more",
+                        done->usage.prompt_tokens + done->usage.generated_tokens);
+          }
+          usage.push_back(done->usage);
+        }
         if (auto* failed = std::get_if<Failed>(&*event)) return std::move(failed->error);
       }
     }
@@ -97,14 +102,30 @@ class Bench {
 };
 
 Result<void> bench(BenchFlags& flags) {
-  int64_t deepest = 0;
-  for (int64_t tokens : flags.prefill) deepest = std::max(deepest, tokens);
-  for (int64_t depth : flags.depths) deepest = std::max(deepest, depth);
+  bool all_prefills = !flags.prefill.empty(), all_depths = !flags.depths.empty();
+  if (!all_prefills) flags.prefill = {512};
+  if (!all_depths) flags.depths = {0, 512, 4096};
+  // Tokens of a whole sequence.
+  auto prefill_tokens = [](int64_t tokens) { return tokens + 1; };
+  auto decode_tokens = [&](int64_t depth) { return std::max<int64_t>(depth, 1) + flags.decode_tokens + 1; };
   if (flags.model.model.context_tokens == 0) {
+    int64_t deepest = std::max(std::ranges::max(flags.prefill), std::ranges::max(flags.depths));
     flags.model.model.context_tokens = deepest + 2048 + flags.sequences * (deepest + flags.decode_tokens + 32);
   }
   flags.model.engine.max_sequences = std::max(flags.model.engine.max_sequences, flags.sequences);
   HEARTH_ASSIGN(std::shared_ptr<Model> model, open_model(flags.model));
+  int64_t most = model->info().sequence_tokens;
+  if (!all_prefills) std::erase_if(flags.prefill, [&](int64_t tokens) { return prefill_tokens(tokens) > most; });
+  if (!all_depths) std::erase_if(flags.depths, [&](int64_t depth) { return decode_tokens(depth) > most; });
+  int64_t longest = 0;
+  for (int64_t tokens : flags.prefill) longest = std::max(longest, prefill_tokens(tokens));
+  for (int64_t depth : flags.depths) longest = std::max(longest, decode_tokens(depth));
+  if (longest > most) {
+    return fail(ErrorCode::kUsage,
+                "a sequence of {} tokens was asked for, but the context takes {}; -c sets it, up to the {} that the "
+                "model was made for",
+                longest, most, model->info().trained_context);
+  }
   HEARTH_ASSIGN(std::unique_ptr<Engine> engine, Engine::create(model, flags.model.engine));
   Bench bench(flags, *model, *engine);
 
@@ -119,6 +140,7 @@ Result<void> bench(BenchFlags& flags) {
   }
   int64_t threads = model->info().threads;
   std::vector<double> bandwidth;
+  ProgressLine progress;
   HEARTH_TRY(bench.prefill(16, 1));  // plans are recorded, weights are in memory
   for (int64_t round = 0; round < flags.rounds; ++round) {
     bandwidth.push_back(measure_read_bandwidth(threads));
@@ -128,10 +150,10 @@ Result<void> bench(BenchFlags& flags) {
                                 : bench.decode(row.depth);
       if (!rate) return std::move(rate).error();
       row.rates.push_back(*rate);
-      if (is_terminal(2)) fmt::print(stderr, "\rround {} of {} ", round + 1, flags.rounds);
+      progress.show(fmt::format("round {} of {}", round + 1, flags.rounds));
     }
   }
-  if (is_terminal(2)) fmt::print(stderr, "\r\033[K");
+  progress.clear();
 
   double peak = median(bandwidth);
   const ModelInfo& info = model->info();
@@ -140,10 +162,10 @@ Result<void> bench(BenchFlags& flags) {
                                      {"read_bandwidth", peak}, {"bytes_per_token", info.bytes_per_token},
                                      {"rounds", flags.rounds}, {"results", nlohmann::ordered_json::array()}};
   if (!flags.json) {
-    fmt::print("{} ({}) on {}\nread bandwidth {:.1f} GB/s, weights read per token {:.3f} GB\n\n", info.name,
-               bytes_text(static_cast<double>(info.file_bytes)), info.device, peak / 1e9,
-               static_cast<double>(info.bytes_per_token) / 1e9);
-    fmt::print("{:<24} {:>10} {:>10} {:>10} {:>8} {:>8}\n", "work", "tok/s", "min", "max", "GB/s", "of peak");
+    print("{} ({}) on {}\nread bandwidth {:.1f} GB/s, weights read per token {:.3f} GB\n\n", info.name,
+          bytes_text(static_cast<double>(info.file_bytes)), info.device, peak / 1e9,
+          static_cast<double>(info.bytes_per_token) / 1e9);
+    print("{:<24} {:>10} {:>10} {:>10} {:>8} {:>8}\n", "work", "tok/s", "min", "max", "GB/s", "of peak");
   }
   for (const Row& row : rows) {
     double rate = median(row.rates);
@@ -161,33 +183,35 @@ Result<void> bench(BenchFlags& flags) {
     std::string name =
         row.kind == "prefill" ? fmt::format("prefill {}", row.tokens) : fmt::format("decode at depth {}", row.depth);
     if (row.sequences > 1) name += fmt::format(" x{}", row.sequences);
-    fmt::print("{:<24} {:>10.2f} {:>10.2f} {:>10.2f}", name, rate, low, high);
-    if (row.bytes_per_step > 0)
-      fmt::print(" {:>8.1f} {:>7.0f}%", bytes_per_second / 1e9, 100 * bytes_per_second / peak);
-    fmt::print("\n");
+    print("{:<24} {:>10.2f} {:>10.2f} {:>10.2f}", name, rate, low, high);
+    if (row.bytes_per_step > 0) print(" {:>8.1f} {:>7.0f}%", bytes_per_second / 1e9, 100 * bytes_per_second / peak);
+    print("\n");
   }
-  if (flags.json) fmt::print("{}\n", document.dump(2));
+  if (flags.json) print("{}\n", document.dump(2));
   return {};
 }
 
 }  // namespace
 
-void add_bench(CLI::App& app, int& exit_code) {
+void add_bench(CLI::App& app, Body& chosen) {
   auto flags = std::make_shared<BenchFlags>();
   CLI::App* command =
-      add_command(app, "bench", "Measure prefill and decode speed", exit_code, [flags] { return bench(*flags); });
+      add_command(app, "bench", "Measure prefill and decode speed", chosen, [flags] { return bench(*flags); });
   add_model_flags(*command, flags->model);
-  command->add_option("--prefill", flags->prefill, "Prompt lengths to measure")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--depth", flags->depths, "Context lengths at which decode is measured")
-      ->delimiter(',')
-      ->check(CLI::Range(0, 1 << 20));
+  auto list = [&](const char* name, std::vector<int64_t>& values, const char* what, int64_t least) {
+    command->add_option(name, values, what)
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->transform(whole_number<int64_t>(least, 1 << 20));
+  };
+  list("--prefill", flags->prefill, "Prompt lengths to measure; else 512", 1);
+  list("--depth", flags->depths, "Context lengths at which decode is measured; else 0,512,4096", 0);
   command->add_option("--decode-tokens", flags->decode_tokens, "Tokens decoded for each measurement")
-      ->check(CLI::Range(2, 100000));
+      ->transform(whole_number<int64_t>(2, 100000));
   command->add_option("--sequences", flags->sequences, "Sequences that decode at the same time")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--rounds", flags->rounds, "Interleaved rounds; medians are shown")->check(CLI::Range(1, 1000));
+      ->transform(whole_number<int64_t>(1));
+  command->add_option("--rounds", flags->rounds, "Interleaved rounds; medians are shown")
+      ->transform(whole_number<int64_t>(1, 1000));
   command->add_flag("--json", flags->json, "Print one JSON object");
 }
 

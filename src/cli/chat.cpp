@@ -1,17 +1,12 @@
 // hearth chat: a conversation in the terminal.
-#include <histedit.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <clocale>
-#include <csignal>
-#include <cstring>
 
 #include "cli/command.h"
 #include "cli/conversation.h"
 #include "cli/flags.h"
 #include "cli/generate.h"
-#include "cli/settings.h"
+#include "cli/interrupt.h"
+#include "cli/line_reader.h"
 #include "hearth/text.h"
 
 namespace hearth::cli {
@@ -35,110 +30,23 @@ struct ChatFlags {
   std::optional<bool> thinking;
 };
 
-// Line editing with history on a terminal, plain lines otherwise.
-class LineReader {
- public:
-  LineReader() : terminal_(is_terminal(STDIN_FILENO)) {
-    if (!terminal_) return;
-    std::setlocale(LC_CTYPE, "");
-    edit_ = el_init("hearth", stdin, stderr, stderr);
-    history_ = history_init();
-    HistEvent event;
-    history(history_, &event, H_SETSIZE, 1000);
-    history(history_, &event, H_SETUNIQUE, 1);
-    el_set(
-        edit_, EL_PROMPT, +[](EditLine* edit) {
-          void* self = nullptr;
-          el_get(edit, EL_CLIENTDATA, &self);
-          return static_cast<LineReader*>(self)->prompt_.data();
-        });
-    el_set(edit_, EL_CLIENTDATA, this);
-    el_set(edit_, EL_EDITOR, "emacs");
-    el_set(edit_, EL_HIST, history, history_);
-    el_source(edit_, nullptr);
-    if (auto folder = user_folder("STATE")) {
-      history_path_ = *folder + "/chat_history";
-      history(history_, &event, H_LOAD, history_path_.c_str());
-    }
-  }
-  ~LineReader() {
-    if (!terminal_) return;
-    HistEvent event;
-    if (!history_path_.empty()) history(history_, &event, H_SAVE, history_path_.c_str());
-    history_end(history_);
-    el_end(edit_);
-  }
-
-  // The next message, its continued lines joined. False at the end of input.
-  bool read(std::string& message) {
-    message.clear();
-    prompt_ = "> ";
-    std::string line;
-    while (true) {
-      Outcome outcome = read_line(line);
-      if (outcome == kEnd) return !message.empty();
-      if (outcome == kInterrupted) {
-        message.clear();
-        prompt_ = "> ";
-        continue;
-      }
-      bool more = line.ends_with('\\');
-      if (more) line.pop_back();
-      message += line;
-      if (!more) break;
-      message += '\n';
-      prompt_ = ". ";
-    }
-    if (terminal_ && !message.empty()) {
-      HistEvent event;
-      history(history_, &event, H_ENTER, message.c_str());
-    }
-    return true;
-  }
-
- private:
-  enum Outcome { kLine, kInterrupted, kEnd };
-
-  Outcome read_line(std::string& line) {
-    if (!terminal_) {
-      line.clear();
-      int c;
-      while ((c = std::getchar()) != EOF && c != '\n') line += static_cast<char>(c);
-      return c == EOF && line.empty() ? kEnd : kLine;
-    }
-    // Ctrl-C interrupts the read and drops the line.
-    struct sigaction action {
-    }, previous{};
-    action.sa_handler = [](int) {};
-    sigaction(SIGINT, &action, &previous);
-    errno = 0;
-    int count = 0;
-    const char* text = el_gets(edit_, &count);
-    int error = errno;
-    sigaction(SIGINT, &previous, nullptr);
-    if (!text || count <= 0) {
-      bool interrupted = error == EINTR;
-      std::fputs(interrupted ? "^C\n" : "\n", stderr);
-      if (interrupted) el_reset(edit_);
-      return interrupted ? kInterrupted : kEnd;
-    }
-    line.assign(text, static_cast<size_t>(count));
-    while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
-    return kLine;
-  }
-
-  bool terminal_;
-  std::string prompt_ = "> ";
-  std::string history_path_;
-  EditLine* edit_ = nullptr;
-  History* history_ = nullptr;
-};
-
 class Chat {
  public:
   Chat(ChatFlags& flags, std::shared_ptr<Model> model, std::unique_ptr<Engine> engine)
       : flags_(flags), model_(std::move(model)), engine_(std::move(engine)) {
     conversation_.system = flags.system;
+  }
+
+  // Fails with what would make every answer fail: impossible flags, a template that is missing or refuses a message.
+  Result<void> check() {
+    Request request;
+    HEARTH_TRY(apply(flags_.sampling, *model_, request));
+    Conversation greeting{.system = flags_.system, .messages = {{.role = "user", .content = "Hello"}}};
+    HEARTH_ASSIGN(Prompt prompt, model_->text().render(greeting.to_json(), {.thinking = flags_.thinking}));
+    request.prompt.assign(prompt.tokens.begin(),
+                          prompt.tokens.begin() + std::min<ptrdiff_t>(1, std::ssize(prompt.tokens)));
+    HEARTH_TRY(engine_->submit(std::move(request)));  // checks it; cancelled at once
+    return {};
   }
 
   void loop() {
@@ -152,7 +60,7 @@ class Chat {
         conversation_.messages.push_back({.role = "user", .content = line});
         if (auto ok = answer(); !ok) more = std::move(ok).error();
       }
-      if (!more) fmt::print(stderr, "hearth: {}\n", more.error().message);
+      if (!more) report(more.error());
       if (more && !*more) return;
     }
   }
@@ -171,11 +79,11 @@ class Chat {
       stats();
     } else if (name == "/system") {
       if (!rest.empty()) conversation_.system = rest;
-      fmt::print(stderr, "system: {}\n", conversation_.system.empty() ? "(none)" : conversation_.system);
+      note("system: {}\n", conversation_.system.empty() ? "(none)" : conversation_.system);
     } else if (name == "/clear") {
       conversation_.messages.clear();
       last_usage_ = {};
-      fmt::print(stderr, "The conversation is empty.\n");
+      note("The conversation is empty.\n");
     } else if (name == "/regen") {
       if (!conversation_.messages.empty() && conversation_.messages.back().role == "assistant") {
         conversation_.messages.pop_back();
@@ -185,12 +93,14 @@ class Chat {
     } else if (name == "/save") {
       if (rest.empty()) return fail(ErrorCode::kUsage, "/save needs a file name");
       HEARTH_TRY(write_text(rest, conversation_.to_json() + "\n"));
-      fmt::print(stderr, "Saved {} messages to {}.\n", conversation_.messages.size(), rest);
+      note("Saved {} messages to {}.\n", conversation_.messages.size(), rest);
     } else if (name == "/load") {
       if (rest.empty()) return fail(ErrorCode::kUsage, "/load needs a file name");
       HEARTH_ASSIGN(std::string text, read_text(rest));
-      HEARTH_ASSIGN(conversation_, Conversation::from_json(text));
-      fmt::print(stderr, "Loaded {} messages.\n", conversation_.messages.size());
+      Result<Conversation> loaded = Conversation::from_json(text);
+      if (!loaded) return std::move(loaded).error().with_context(fmt::format("cannot load {}", rest));
+      conversation_ = *std::move(loaded);
+      note("Loaded {} messages.\n", conversation_.messages.size());
     } else {
       return fail(ErrorCode::kUsage, "there is no command {}; /help lists them", name);
     }
@@ -199,10 +109,9 @@ class Chat {
 
   void stats() const {
     const ModelInfo& info = model_->info();
-    fmt::print(stderr, "{} on {}\n", info.name, info.device);
-    fmt::print(stderr, "context: {} of {} tokens\n", last_usage_.prompt_tokens + last_usage_.generated_tokens,
-               info.sequence_tokens);
-    if (last_usage_.prompt_tokens > 0) fmt::print(stderr, "last answer: {}\n", usage_text(last_usage_));
+    note("{} on {}\n", info.name, info.device);
+    note("context: {} of {} tokens\n", last_usage_.prompt_tokens + last_usage_.generated_tokens, info.sequence_tokens);
+    if (last_usage_.prompt_tokens > 0) note("last answer: {}\n", usage_text(last_usage_));
   }
 
   // Renders the conversation, forgetting its oldest turns until the prompt leaves room for an answer: a quarter of the
@@ -217,8 +126,7 @@ class Chat {
       auto tokens = static_cast<int64_t>(prompt.tokens.size());
       if (tokens + room <= context) {
         if (dropped > 0) {
-          fmt::print(stderr, "[the context of {} tokens is full: forgot the oldest {} messages; -c gives more]\n",
-                     context, dropped);
+          note("[the context of {} tokens is full: forgot the oldest {} messages; -c gives more]\n", context, dropped);
           conversation_ = std::move(shorter);
         }
         return std::move(prompt.tokens);
@@ -246,8 +154,8 @@ class Chat {
       return std::move(prompt).error();
     }
     request.prompt = std::move(*prompt);
-    Result<Generated> answer = generate(*engine_, std::move(request), [](std::string_view text) {
-      std::fwrite(text.data(), 1, text.size(), stdout);
+    Result<Generated> answer = generate(*engine_, std::move(request), interrupt_, [](std::string_view text) {
+      write_out(text);
       std::fflush(stdout);
     });
     std::fputc('\n', stdout);
@@ -258,10 +166,10 @@ class Chat {
     }
     last_usage_ = answer->usage;
     if (answer->reason == FinishReason::kCancelled) {
-      fmt::print(stderr, "[stopped]\n");
+      note("[stopped]\n");
     } else if (answer->reason == FinishReason::kContextFull) {
-      fmt::print(stderr, "[cut off: the context of {} tokens is full; the oldest turns are forgotten from here on]\n",
-                 model_->info().sequence_tokens);
+      note("[cut off: the context of {} tokens is full; the oldest turns are forgotten from here on]\n",
+           model_->info().sequence_tokens);
     }
     conversation_.messages.push_back(assistant_message(answer->text));
     return {};
@@ -272,6 +180,7 @@ class Chat {
   std::unique_ptr<Engine> engine_;
   Conversation conversation_;
   Usage last_usage_;
+  Interrupt interrupt_;  // Ctrl-C never ends a chat
 };
 
 Result<void> chat(ChatFlags& flags) {
@@ -280,23 +189,25 @@ Result<void> chat(ChatFlags& flags) {
   }
   HEARTH_ASSIGN(std::shared_ptr<Model> model, open_model(flags.model));
   HEARTH_ASSIGN(std::unique_ptr<Engine> engine, Engine::create(model, flags.model.engine));
+  Chat chat(flags, model, std::move(engine));
+  HEARTH_TRY(chat.check());
   if (is_terminal(STDIN_FILENO)) {
-    fmt::print(stderr, "{} on {}, context {} tokens. /help lists commands.\n", model->info().name, model->info().device,
-               model->info().sequence_tokens);
+    note("{} on {}, context {} tokens. /help lists commands.\n", model->info().name, model->info().device,
+         model->info().sequence_tokens);
   }
-  Chat(flags, std::move(model), std::move(engine)).loop();
+  chat.loop();
   return {};
 }
 
 }  // namespace
 
-void add_chat(CLI::App& app, int& exit_code) {
+void add_chat(CLI::App& app, Body& chosen) {
   auto flags = std::make_shared<ChatFlags>();
-  CLI::App* command = add_command(app, "chat", "Talk with a model", exit_code, [flags] { return chat(*flags); });
+  CLI::App* command = add_command(app, "chat", "Talk with a model", chosen, [flags] { return chat(*flags); });
   add_model_flags(*command, flags->model);
   command->get_option("MODEL")->required(false);
   add_sampling_flags(*command, flags->sampling);
-  with_environment(command->add_option("--system", flags->system, "System prompt"));
+  command->add_option("--system", flags->system, "System prompt");
   add_thinking_flags(*command, flags->thinking);
 }
 

@@ -56,11 +56,11 @@ std::string fish_script(const CLI::App& app) {
 
 }  // namespace
 
-void add_completions(CLI::App& app, int& exit_code) {
+void add_completions(CLI::App& app, Body& chosen) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* command = add_command(
-      app, "completions", "Print a completion script for a shell", exit_code, [shell, &app]() -> Result<void> {
-        fmt::print("{}", *shell == "bash" ? bash_script(app) : *shell == "zsh" ? zsh_script(app) : fish_script(app));
+  CLI::App* command =
+      add_command(app, "completions", "Print a completion script for a shell", chosen, [shell, &app]() -> Result<void> {
+        print("{}", *shell == "bash" ? bash_script(app) : *shell == "zsh" ? zsh_script(app) : fish_script(app));
         return {};
       });
   command->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));

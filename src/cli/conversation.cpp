@@ -18,6 +18,9 @@ std::string Conversation::to_json() const {
 }
 
 Result<Conversation> Conversation::from_json(std::string_view text) {
+  if (std::string error = json_error(text); !error.empty()) {
+    return fail(ErrorCode::kInvalidInput, "the conversation is not JSON: {}", error);
+  }
   ordered_json document = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!document.is_object() || !document.contains("messages") || !document["messages"].is_array()) {
     return fail(ErrorCode::kInvalidInput,
@@ -56,6 +59,20 @@ Result<Conversation> Conversation::from_json(std::string_view text) {
     }
   }
   return conversation;
+}
+
+std::string json_error(std::string_view text) {
+  try {
+    // The callback keeps nothing, so that this takes no memory.
+    auto keep = [](int, ordered_json::parse_event_t, ordered_json&) { return false; };
+    [[maybe_unused]] ordered_json nothing = ordered_json::parse(text, keep);
+    return "";
+  } catch (const ordered_json::exception& error) {
+    // "[json.exception.parse_error.101] parse error at line 2, column 7: ..."
+    std::string_view what = error.what();
+    size_t begin = what.find("] ");
+    return std::string(begin == std::string_view::npos ? what : what.substr(begin + 2));
+  }
 }
 
 Message assistant_message(std::string_view text) {

@@ -25,6 +25,9 @@ struct Conversation {
   static Result<Conversation> from_json(std::string_view text);
 };
 
+// Where a text stops being JSON and why, for a message; "" when it is JSON.
+std::string json_error(std::string_view text);
+
 // Splits what a model wrote into reasoning (<think> ... </think>) and content. A template that opens the block itself
 // leaves only the closing tag in the text.
 Message assistant_message(std::string_view text);

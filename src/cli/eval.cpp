@@ -101,7 +101,7 @@ Result<void> eval_logits(EvalFlags& flags) {
                                    top.push_back({entry.token, entry.logprob});
                                  document["rows"].push_back({{"lse", lse}, {"top", std::move(top)}});
                                }));
-  fmt::print("{}\n", document.dump());
+  print("{}\n", document.dump());
   return {};
 }
 
@@ -117,10 +117,10 @@ Result<void> eval_ppl(EvalFlags& flags) {
                                }));
   double nll = sum / static_cast<double>(ids.size() - 1);
   if (flags.json) {
-    fmt::print("{}\n",
-               nlohmann::ordered_json{{"tokens", ids.size() - 1}, {"nll", nll}, {"perplexity", std::exp(nll)}}.dump());
+    print("{}\n",
+          nlohmann::ordered_json{{"tokens", ids.size() - 1}, {"nll", nll}, {"perplexity", std::exp(nll)}}.dump());
   } else {
-    fmt::print("{} tokens, {:.5f} nats a token, perplexity {:.4f}\n", ids.size() - 1, nll, std::exp(nll));
+    print("{} tokens, {:.5f} nats a token, perplexity {:.4f}\n", ids.size() - 1, nll, std::exp(nll));
   }
   return {};
 }
@@ -134,6 +134,16 @@ Result<void> eval_kl(EvalFlags& flags) {
     reference_flags.model.kv_type = "f32";
   } else {
     reference_flags.path = flags.reference;
+  }
+  auto check_vocabularies = [](int64_t expected, int64_t here) -> Result<void> {
+    if (expected == here) return {};
+    return fail(ErrorCode::kUsage, "the models have vocabularies of {} and {} tokens and cannot be compared", expected,
+                here);
+  };
+  if (!flags.reference.empty()) {  // before the long part, what can be known without weights
+    HEARTH_ASSIGN(std::shared_ptr<const Text> expected, open_text(flags.reference));
+    HEARTH_ASSIGN(std::shared_ptr<const Text> here, open_text(flags.model.path));
+    HEARTH_TRY(check_vocabularies(expected->vocab_size(), here->vocab_size()));
   }
   std::vector<Position> reference;
   std::vector<int32_t> ids;
@@ -149,10 +159,7 @@ Result<void> eval_kl(EvalFlags& flags) {
                                  }));
   }
   HEARTH_ASSIGN(Loaded loaded, load(flags.model));
-  if (loaded.model->info().vocab_size != std::ssize(reference[0].logprobs)) {
-    return fail(ErrorCode::kUsage, "the models have vocabularies of {} and {} tokens and cannot be compared",
-                reference[0].logprobs.size(), loaded.model->info().vocab_size);
-  }
+  HEARTH_TRY(check_vocabularies(std::ssize(reference[0].logprobs), loaded.model->info().vocab_size));
   std::vector<double> divergence;
   int64_t agree = 0;
   HEARTH_TRY(for_each_position(
@@ -172,36 +179,36 @@ Result<void> eval_kl(EvalFlags& flags) {
   double p99 = divergence[static_cast<size_t>(std::ceil(0.99 * static_cast<double>(divergence.size()))) - 1];
   double agreement = static_cast<double>(agree) / static_cast<double>(divergence.size());
   if (flags.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"positions", divergence.size()},
-                                              {"mean_kl", mean},
-                                              {"p99_kl", p99},
-                                              {"max_kl", divergence.back()},
-                                              {"top1_agreement", agreement}}
-                           .dump());
+    print("{}\n", nlohmann::ordered_json{{"positions", divergence.size()},
+                                         {"mean_kl", mean},
+                                         {"p99_kl", p99},
+                                         {"max_kl", divergence.back()},
+                                         {"top1_agreement", agreement}}
+                      .dump());
   } else {
-    fmt::print("{} positions: mean KL {:.3e}, p99 {:.3e}, max {:.3e}, best token agrees {:.2f} %\n", divergence.size(),
-               mean, p99, divergence.back(), 100 * agreement);
+    print("{} positions: mean KL {:.3e}, p99 {:.3e}, max {:.3e}, best token agrees {:.2f} %\n", divergence.size(), mean,
+          p99, divergence.back(), 100 * agreement);
   }
   return {};
 }
 
 }  // namespace
 
-void add_eval(CLI::App& app, int& exit_code) {
+void add_eval(CLI::App& app, Body& chosen) {
   CLI::App* eval = app.add_subcommand("eval", "Measure how exact a model runs here");
   eval->require_subcommand(1);
   auto add = [&](const char* name, const char* what, Result<void> (*body)(EvalFlags&)) {
     auto flags = std::make_shared<EvalFlags>();
-    CLI::App* command = add_command(*eval, name, what, exit_code, [flags, body] { return body(*flags); });
+    CLI::App* command = add_command(*eval, name, what, chosen, [flags, body] { return body(*flags); });
     add_model_flags(*command, flags->model);
     command->add_option("-f,--file", flags->text_file, "The text; -: stdin")->required();
     command->add_option("--tokens", flags->max_tokens, "Use at most this many tokens of it")
-        ->check(CLI::Range(2, 1 << 20));
+        ->transform(whole_number<int64_t>(2, 1 << 20));
     return std::pair(command, flags);
   };
   auto [logits, logits_flags] =
       add("logits", "Print each position's log-sum-exp and best log-probabilities as JSON", eval_logits);
-  logits->add_option("--top", logits_flags->top, "How many of the best")->check(CLI::Range(1, 1 << 20));
+  logits->add_option("--top", logits_flags->top, "How many of the best")->transform(whole_number<int32_t>(1, 1 << 20));
   auto [ppl, ppl_flags] = add("ppl", "Perplexity of a text", eval_ppl);
   ppl->add_flag("--json", ppl_flags->json, "Print one JSON object");
   auto [kl, kl_flags] = add("kl", "Divergence from the reference device, or from another file", eval_kl);

@@ -1,7 +1,5 @@
 #include "cli/flags.h"
 
-#include <unistd.h>
-
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -9,30 +7,59 @@
 #include <random>
 
 #include "cli/command.h"
-#include "cli/settings.h"
 #include "hearth/text.h"
 
 namespace hearth::cli {
 
-void add_model_flags(CLI::App& command, ModelFlags& flags) {
-  auto add = [&](const char* name, auto& value, const char* what) {
-    return with_environment(command.add_option(name, value, what));
+CLI::Validator number() {
+  auto check = [](std::string& text) -> std::string {
+    float value = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value)) return "";
+    return fmt::format("expected a number, found \"{}\"", text);
   };
+  return {check, ""};
+}
+
+void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command.add_option("MODEL", flags.path, "A GGUF file (any part of a split one)")->required();
-  add("-c,--context", flags.model.context_tokens, "Tokens of KV memory; 0: the model's, as far as memory allows")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
-  add("-t,--threads", flags.model.threads, "Worker threads; 0: as many as cores, affinity and quota allow")
-      ->check(CLI::Range(0, 1024));
-  add("--device", flags.model.device, "What runs the model: cpu, reference");
-  add("--isa", flags.model.isa, "CPU instructions to use: avx2, avx512; empty: the best there is");
-  add("--kv-type", flags.model.kv_type, "Type of cached keys and values: f16, f32, q8");
-  add("--activations", flags.model.activations, "default: exact; int8: faster where arithmetic limits, less exact");
-  add("--layout", flags.model.layout, "Weights in memory: auto, native (as in the file), planar (repacked at load)");
-  command.add_option("--no-pass", flags.model.disabled_passes, "Switch a graph fusion off by name; all: every one");
-  add("--chat-template", flags.chat_template_file, "A Jinja file to use instead of the model's chat template");
-  add("--prefill-rows", flags.engine.prefill_rows, "Most prompt tokens in one step")->check(CLI::Range(1, 2048));
-  with_environment(command.add_flag("--deterministic", flags.engine.deterministic,
-                                    "Output that is bit-equal whatever else runs or is cached; slower"));
+  command
+      .add_option("-c,--context", flags.model.context_tokens,
+                  "Tokens of KV memory; 0: the model's, as far as memory allows")
+      ->transform(whole_number<int64_t>());
+  command
+      .add_option("-t,--threads", flags.model.threads, "Worker threads; 0: as many as cores, affinity and quota allow")
+      ->transform(whole_number<int64_t>());
+  command.add_option("--device", flags.model.device, "What runs the model: cpu, reference");
+  command.add_option("--isa", flags.model.isa,
+                     "CPU instructions to use: amx, avx512, avxvnni, avx2; empty: the best there is");
+  command.add_option("--kv-type", flags.model.kv_type, "Type of cached keys and values: f16, f32, q8");
+  command.add_option("--activations", flags.model.activations,
+                     "default: exact; int8: faster where arithmetic limits, less exact");
+  command.add_option("--layout", flags.model.layout,
+                     "Weights in memory: auto, native (as in the file), planar (repacked at load)");
+  command.add_option("--no-pass", flags.model.disabled_passes, "Switch a graph fusion off by name; all: every one")
+      ->allow_extra_args(false);
+  add_chat_template_flag(command, flags.chat_template_file);
+  command.add_option("--prefill-rows", flags.engine.prefill_rows, "Most prompt tokens in one step")
+      ->transform(whole_number<int64_t>());
+  command.add_flag("--deterministic", flags.engine.deterministic,
+                   "Output that is bit-equal whatever else runs or is cached; slower");
+}
+
+CLI::Option* add_chat_template_flag(CLI::App& command, std::string& path) {
+  auto not_empty = [](const std::string& text) {
+    return text.empty() ? "expected the name of a file, found \"\"" : "";
+  };
+  return command.add_option("--chat-template", path, "A Jinja file to use instead of the model's chat template")
+      ->check(CLI::Validator(not_empty, ""));
+}
+
+Result<std::string> read_chat_template(const std::string& path) {
+  if (path.empty()) return std::string();
+  HEARTH_ASSIGN(std::string source, read_text(path));
+  if (source.empty()) return fail(ErrorCode::kInvalidInput, "the chat template {} is empty", path);
+  return source;
 }
 
 Result<std::string> model_in_the_box() {
@@ -43,9 +70,9 @@ Result<std::string> model_in_the_box() {
   for (const char* folder : {"../share/hearth/models", "../../models"}) {
     fs::path path = program / folder / "pocket-dense.gguf";
     if (!fs::exists(path, error)) continue;
-    fmt::print(stderr,
-               "Using the small model in the box, which tells simple stories and knows little. A bigger one:\n"
-               "  curl -LO https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/resolve/main/Qwen3-0.6B-Q8_0.gguf\n");
+    note(
+        "Using the small model in the box, which tells simple stories and knows little. A bigger one:\n"
+        "  curl -LO https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/resolve/main/Qwen3-0.6B-Q8_0.gguf\n");
     return fs::weakly_canonical(path, error).string();
   }
   return fail(
@@ -56,33 +83,35 @@ Result<std::string> model_in_the_box() {
 
 Result<std::shared_ptr<Model>> open_model(const ModelFlags& flags) {
   ModelOptions options = flags.model;
-  if (!flags.chat_template_file.empty()) {
-    HEARTH_ASSIGN(options.chat_template, read_text(flags.chat_template_file));
-  }
+  HEARTH_ASSIGN(options.chat_template, read_chat_template(flags.chat_template_file));
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
-  bool shown = false;
-  if (is_terminal(STDERR_FILENO)) {
-    options.progress = [&](size_t done, size_t total) {
-      if (!shown && Clock::now() - start < std::chrono::milliseconds(500)) return;
-      shown = true;
-      fmt::print(stderr, "\rLoading {} of {} ", bytes_text(static_cast<double>(done)),
-                 bytes_text(static_cast<double>(total)));
-    };
-  }
+  ProgressLine progress;
+  options.progress = [&](size_t done, size_t total) {
+    if (Clock::now() - start < std::chrono::milliseconds(500)) return;
+    progress.show(
+        fmt::format("Loading {} of {}", bytes_text(static_cast<double>(done)), bytes_text(static_cast<double>(total))));
+  };
   Result<std::shared_ptr<Model>> model = Model::open(flags.path, options);
-  if (shown) fmt::print(stderr, "\r\033[K");
+  progress.clear();
   if (model) {
-    for (const std::string& warning : (*model)->text().warnings()) fmt::print(stderr, "hearth: note: {}\n", warning);
+    for (const std::string& warning : (*model)->text().warnings()) note("hearth: note: {}\n", warning);
   }
   return model;
 }
 
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
-  auto add = [&](const char* name, auto& value, const char* what) {
-    with_environment(command.add_option(name, value, what))->group("Sampling");
+  auto add = [&]<class T>(const char* name, std::optional<T>& value, const char* what) {
+    CLI::Option* option = command.add_option(name, value, what)->group("Sampling");
+    if constexpr (std::is_floating_point_v<T>) {
+      option->transform(number());
+    } else {
+      option->transform(whole_number<T>());
+    }
   };
-  add("-n,--max-tokens", flags.max_tokens, "Most tokens to generate; -1: until the context is full");
+  command.add_option("-n,--max-tokens", flags.max_tokens, "Most tokens to generate; -1: until the context is full")
+      ->group("Sampling")
+      ->transform(whole_number<int64_t>());
   add("--temperature,--temp", flags.temperature, "0: always the most likely token");
   add("--top-k", flags.top_k, "Keep the k most likely; 0: off");
   add("--top-p", flags.top_p, "Keep the smallest set with this much probability; 1: off");
@@ -100,8 +129,11 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   add("--xtc-threshold", flags.xtc_threshold, "What counts as a top choice for XTC");
   add("--seed", flags.seed, "Seed of the random stream; without it a new one each time");
   command.add_option("--logit-bias", flags.logit_bias, "ID=VALUE added to a token's logit; -inf forbids it")
-      ->group("Sampling");
-  command.add_option("--stop", flags.stop, "Text that ends the answer and is not part of it")->group("Sampling");
+      ->group("Sampling")
+      ->allow_extra_args(false);
+  command.add_option("--stop", flags.stop, "Text that ends the answer and is not part of it")
+      ->group("Sampling")
+      ->allow_extra_args(false);
 }
 
 void add_thinking_flags(CLI::App& command, std::optional<bool>& thinking) {

@@ -3,6 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
+#include <concepts>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +16,23 @@
 #include "hearth/model.h"
 
 namespace hearth::cli {
+
+// Numbers that are what they look like: CLI11 by itself takes 010 for 8, and 2^64 for 2^64 - 1.
+template <std::integral T>
+CLI::Validator whole_number(T least = std::numeric_limits<T>::min(), T most = std::numeric_limits<T>::max()) {
+  auto check = [least, most](std::string& text) -> std::string {
+    T value{};
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) {
+      text = fmt::format("{}", value);
+      return "";
+    }
+    return fmt::format("expected a whole number from {} to {}, found \"{}\"", least, most, text);
+  };
+  return {check, ""};
+}
+// Finite, in the range of float.
+CLI::Validator number();
 
 struct ModelFlags {
   std::string path;
@@ -26,6 +46,10 @@ void add_model_flags(CLI::App& command, ModelFlags& flags);
 // The model that ships with Hearth, for commands that were given none: says on stderr which one it is and how to get a
 // bigger one. kNotFound when the box was not installed.
 Result<std::string> model_in_the_box();
+
+// The content of --chat-template, "" without one.
+Result<std::string> read_chat_template(const std::string& path);
+CLI::Option* add_chat_template_flag(CLI::App& command, std::string& path);
 
 // Opens the model, with progress on a terminal when it takes long.
 Result<std::shared_ptr<Model>> open_model(const ModelFlags& flags);

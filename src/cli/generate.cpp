@@ -1,46 +1,28 @@
 #include "cli/generate.h"
 
-#include <csignal>
-
-#include <atomic>
-
 namespace hearth::cli {
-namespace {
 
-std::atomic<bool> interrupted = false;
-
-// While it lives, Ctrl-C sets `interrupted` once; the handler then restores the default.
-class CatchInterrupt {
- public:
-  CatchInterrupt() {
-    interrupted = false;
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, &previous_);
-  }
-  ~CatchInterrupt() { sigaction(SIGINT, &previous_, nullptr); }
-
- private:
-  struct sigaction previous_ {};
-};
-
-}  // namespace
-
-Result<Generated> generate(Engine& engine, Request request, const std::function<void(std::string_view)>& on_text) {
-  CatchInterrupt guard;
+Result<Generated> generate(Engine& engine, Request request, Interrupt& interrupt,
+                           const std::function<void(std::string_view)>& on_text) {
   bool keep_tokens = request.top_logprobs >= 0;
-  HEARTH_ASSIGN(Generation generation, engine.submit(std::move(request)));
+  bool begun = false;
   Generated result;
+  result.usage.prompt_tokens = std::ssize(request.prompt);
+  HEARTH_ASSIGN(Generation generation, engine.submit(std::move(request)));
   auto take = [&](std::string_view text) {
     result.text += text;
     if (!text.empty()) on_text(text);
   };
   while (!generation.finished()) {
-    if (interrupted) generation.cancel();
+    if (interrupt.take()) {
+      generation.cancel();
+      result.reason = FinishReason::kCancelled;
+      if (!begun) return result;
+    }
     std::optional<Event> event = generation.next_within(0.05);
     if (!event) continue;
     if (auto* token = std::get_if<TokenEvent>(&*event)) {
+      begun = true;
       take(token->text);
       if (keep_tokens) result.tokens.push_back(std::move(*token));
     } else if (auto* done = std::get_if<Done>(&*event)) {

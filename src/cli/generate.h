@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/interrupt.h"
 #include "hearth/engine.h"
 
 namespace hearth::cli {
@@ -18,9 +19,10 @@ struct Generated {
   Usage usage;
 };
 
-// Submits and waits for the end. Ctrl-C cancels the generation (reason kCancelled) and nothing else; a second one ends
-// the program as usual.
-Result<Generated> generate(Engine& engine, Request request, const std::function<void(std::string_view)>& on_text);
+// Submits and waits for the end. Ctrl-C cancels the generation (reason kCancelled); before the first token it does not
+// wait for the step that runs then.
+Result<Generated> generate(Engine& engine, Request request, Interrupt& interrupt,
+                           const std::function<void(std::string_view)>& on_text);
 
 // "stop", "length", ... as the protocols call it.
 std::string_view reason_name(FinishReason reason);

@@ -66,35 +66,35 @@ Result<void> inspect(const InspectFlags& flags) {
                                      {"shape", tensor.shape},
                                      {"bytes", tensor.bytes.size()}});
     }
-    fmt::print("{}\n", document.dump(1, ' ', false, ordered_json::error_handler_t::replace));
+    print("{}\n", document.dump(1, ' ', false, ordered_json::error_handler_t::replace));
     return {};
   }
-  for (const std::string& path : catalog.paths()) fmt::print("{}\n", path);
-  fmt::print("{} tensors, {} parameters, {}\n", catalog.tensors().size(), parameters,
-             bytes_text(static_cast<double>(catalog.total_bytes())));
+  for (const std::string& path : catalog.paths()) print("{}\n", path);
+  print("{} tensors, {} parameters, {}\n", catalog.tensors().size(), parameters,
+        bytes_text(static_cast<double>(catalog.total_bytes())));
   for (const auto& [name, sum] : by_format) {
-    fmt::print("  {:<8} {:>5} tensors {:>12}\n", name, sum.first, bytes_text(static_cast<double>(sum.second)));
+    print("  {:<8} {:>5} tensors {:>12}\n", name, sum.first, bytes_text(static_cast<double>(sum.second)));
   }
-  fmt::print("\nmetadata\n");
-  for (const auto& [key, value] : catalog.metadata().values()) fmt::print("  {} = {}\n", key, value_text(value));
+  print("\nmetadata\n");
+  for (const auto& [key, value] : catalog.metadata().values()) print("  {} = {}\n", key, value_text(value));
   if (!flags.tensors) {
-    fmt::print("\n--tensors lists the tensors\n");
+    print("\n--tensors lists the tensors\n");
     return {};
   }
-  fmt::print("\ntensors\n");
+  print("\ntensors\n");
   for (const TensorEntry& tensor : catalog.tensors()) {
-    fmt::print("  {:<32} {:<8} {:<20} {:>12}\n", tensor.name, format_info(tensor.format).name, shape_text(tensor.shape),
-               bytes_text(static_cast<double>(tensor.bytes.size())));
+    print("  {:<32} {:<8} {:<20} {:>12}\n", tensor.name, format_info(tensor.format).name, shape_text(tensor.shape),
+          bytes_text(static_cast<double>(tensor.bytes.size())));
   }
   return {};
 }
 
 }  // namespace
 
-void add_inspect(CLI::App& app, int& exit_code) {
+void add_inspect(CLI::App& app, Body& chosen) {
   auto flags = std::make_shared<InspectFlags>();
   CLI::App* command =
-      add_command(app, "inspect", "Show what a model file contains", exit_code, [flags] { return inspect(*flags); });
+      add_command(app, "inspect", "Show what a model file contains", chosen, [flags] { return inspect(*flags); });
   command->add_option("FILE", flags->file, "A GGUF file (any part of a split one)")->required();
   command->add_flag("--tensors", flags->tensors, "List every tensor");
   command->add_flag("--json", flags->json, "Print everything as JSON");

@@ -1,60 +1,153 @@
 // hearth: runs the language model you want on the machine you have.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+
 #include "base/mapped_file.h"
 #include "cli/command.h"
 #include "cli/settings.h"
 #include "hearth/version.h"
 
-static int run(int argc, char** argv) {
-  using namespace hearth::cli;
-  if (auto ok = load_config(); !ok) {
-    fmt::print(stderr, "hearth: {}\n", ok.error().message);
-    return exit_code(ok.error());
+namespace hearth::cli {
+namespace {
+
+// A stream that the caller closed must not become the next file that is opened. Output that was asked for is missed by
+// lost_output(): stdout cannot be written then.
+void open_missing_streams() {
+  for (auto [fd, mode] : {std::pair(STDIN_FILENO, O_RDONLY), {STDOUT_FILENO, O_RDONLY}, {STDERR_FILENO, O_WRONLY}}) {
+    if (::fcntl(fd, F_GETFD) == -1) [[maybe_unused]]
+      int opened = ::open("/dev/null", mode);  // takes the lowest number
   }
+}
+
+// Insertions, deletions and replacements of a character between two words.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      size_t replaced = diagonal + (a[i] != b[j]);
+      diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
+    }
+  }
+  return row.back();
+}
+
+// "; did you mean --prompt?" when one of the words is near to what was typed, else nothing.
+std::string suggestion(std::string_view typed, const std::vector<std::string>& words) {
+  std::string best;
+  size_t least = std::min<size_t>(typed.size() / 3, 3) + 1;  // one typo in a short word, a few in a long one
+  for (const std::string& word : words) {
+    size_t distance = word.starts_with(typed) && typed.size() > 3 ? 1 : edit_distance(typed, word);
+    if (distance < least) least = distance, best = word;
+  }
+  return best.empty() ? "" : fmt::format("; did you mean {}?", best);
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// The command that was typed last: `hearth`, `hearth run`, `hearth eval kl`.
+CLI::App& deepest_command(CLI::App& app, std::string& words) {
+  CLI::App* command = &app;
+  words = app.get_name();
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    words += " " + command->get_name();
+  }
+  return *command;
+}
+
+// What is wrong with the command line.
+std::string complaint(const CLI::App& command, const CLI::ParseError& error) {
+  std::vector<std::string> extras = command.remaining();
+  std::vector<std::string> commands = command_names(command);
+  bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (!extras.empty() && (missing || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)) {
+    std::string extra = extras.front().substr(0, extras.front().find('='));
+    if (extra.starts_with('-')) {
+      return fmt::format("there is no flag {}{}", extra, suggestion(extra, flag_names(command)));
+    }
+    if (!commands.empty()) return fmt::format("there is no command {}{}", extra, suggestion(extra, commands));
+    if (!missing) return fmt::format("{} is one argument too many", extras.front());
+  }
+  if (missing && !commands.empty()) return fmt::format("a command is missing: {}", fmt::join(commands, ", "));
+  return error.what();
+}
+
+int fail_with(const Error& error) {
+  report(error);
+  return exit_code(error);
+}
+
+int run(int argc, char** argv) {
   CLI::App app("Runs the language model you want on the machine you have.", "hearth");
   app.require_subcommand(1);
   app.set_version_flag("--version", HEARTH_VERSION);
   app.footer(
-      "Every flag can be set by HEARTH_<NAME> in the environment or by name = value in "
-      "$XDG_CONFIG_HOME/hearth/config;\n"
-      "flags win over the environment, the environment over the file. `hearth COMMAND --help` lists a command's "
-      "flags.");
-  int code = 0;
-  add_chat(app, code);
-  add_run(app, code);
-  add_inspect(app, code);
-  add_tokenize(app, code);
-  add_render(app, code);
-  add_bench(app, code);
-  add_eval(app, code);
-  add_synth(app, code);
-  add_completions(app, code);
-  add_version(app, code);
-  if (auto ok = check_config(app); !ok) {
-    fmt::print(stderr, "hearth: {}\n", ok.error().message);
-    return exit_code(ok.error());
-  }
+      "Every flag of a command can be set by HEARTH_<NAME> in the environment or by name = value in\n"
+      "$XDG_CONFIG_HOME/hearth/config; flags win over the environment, the environment over the file.\n"
+      "`hearth COMMAND --help` lists a command's flags.");
+  Body chosen;
+  add_chat(app, chosen);
+  add_run(app, chosen);
+  add_inspect(app, chosen);
+  add_tokenize(app, chosen);
+  add_render(app, chosen);
+  add_bench(app, chosen);
+  add_eval(app, chosen);
+  add_synth(app, chosen);
+  add_completions(app, chosen);
+  add_version(app, chosen);
+
+  std::string words;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    fmt::print(stderr, "hearth: {}; see `hearth {}--help`\n", error.what(),
-               app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ");
-    return 2;
+    const CLI::App& command = deepest_command(app, words);
+    return fail_with(fail(ErrorCode::kUsage, "{}; see `{} --help`", complaint(command, error), words));
+  }
+  if (auto ok = apply_settings(app, deepest_command(app, words)); !ok) return fail_with(ok.error());
+
+  int code = 0;
+  if (auto ok = chosen(); !ok) {
+    std::fflush(stdout);
+    code = exit_code(ok.error());
+    if (ok.error().code != ErrorCode::kCancelled) report(ok.error());
   }
   // Output that was lost is a failure, even when the command itself went well.
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    std::fputs("hearth: cannot write the output: the other end is full or closed\n", stderr);
+  if (lost_output()) {
+    report(fail(ErrorCode::kIo, "cannot write the output: the other end is full or closed"));
     if (code == 0) code = 1;
   }
   return code;
 }
 
+}  // namespace
+}  // namespace hearth::cli
+
 int main(int argc, char** argv) {
   hearth::exit_when_files_shrink();
+  hearth::cli::open_missing_streams();
   try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {  // fmt throws when a stream is full or closed
-    std::fprintf(stderr, "hearth: %s\n", error.what());
+    return hearth::cli::run(argc, argv);
+  } catch (const std::exception& error) {
+    hearth::cli::report(hearth::fail(hearth::ErrorCode::kInternal, "{}", error.what()));
     return 1;
   }
 }

@@ -1,4 +1,6 @@
 // hearth run: one prompt, one answer on stdout.
+#include <nlohmann/json.hpp>
+
 #include <unistd.h>
 
 #include <chrono>
@@ -7,7 +9,7 @@
 #include "cli/conversation.h"
 #include "cli/flags.h"
 #include "cli/generate.h"
-#include "cli/settings.h"
+#include "cli/interrupt.h"
 #include "hearth/text.h"
 
 namespace hearth::cli {
@@ -16,8 +18,7 @@ namespace {
 struct RunFlags {
   ModelFlags model;
   SamplingFlags sampling;
-  std::string prompt;
-  std::string prompt_file;
+  std::optional<std::string> prompt, prompt_file;
   std::string system;
   std::optional<bool> thinking;
   bool raw = false;
@@ -26,11 +27,8 @@ struct RunFlags {
 };
 
 Result<std::string> prompt_text(const RunFlags& flags) {
-  if (!flags.prompt.empty() && !flags.prompt_file.empty()) {
-    return fail(ErrorCode::kUsage, "-p and -f both give a prompt; use one of them");
-  }
-  if (!flags.prompt.empty()) return flags.prompt;
-  if (!flags.prompt_file.empty()) return read_text(flags.prompt_file);
+  if (flags.prompt) return *flags.prompt;
+  if (flags.prompt_file) return read_text(*flags.prompt_file);
   if (!is_terminal(STDIN_FILENO)) return read_text("-");
   return fail(ErrorCode::kUsage,
               "there is no prompt: give -p TEXT, -f FILE or text on stdin; `hearth chat` is for talking");
@@ -69,15 +67,15 @@ Result<void> run(RunFlags& flags) {
     request.prompt = std::move(rendered.tokens);
   }
 
-  HEARTH_ASSIGN(Generated answer, generate(*engine, std::move(request), [&](std::string_view text) {
+  Interrupt interrupt(Signals::kOnce);
+  HEARTH_ASSIGN(Generated answer, generate(*engine, std::move(request), interrupt, [&](std::string_view text) {
                   if (flags.json) return;
-                  std::fwrite(text.data(), 1, text.size(), stdout);
+                  write_out(text);
                   std::fflush(stdout);
                 }));
   if (!flags.json) {
     if (!answer.text.ends_with('\n')) std::fputc('\n', stdout);
-    if (is_terminal(STDERR_FILENO))
-      fmt::print(stderr, "[{}, {}]\n", reason_name(answer.reason), usage_text(answer.usage));
+    if (is_terminal(STDERR_FILENO)) note("[{}, {}]\n", reason_name(answer.reason), usage_text(answer.usage));
   } else {
     const Usage& u = answer.usage;
     double decoded = static_cast<double>(u.generated_tokens - 1);
@@ -99,7 +97,7 @@ Result<void> run(RunFlags& flags) {
       document["tokens"] = nlohmann::ordered_json::array();
       for (const TokenEvent& event : answer.tokens) document["tokens"].push_back(token_json(model->text(), event));
     }
-    fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    print("{}\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
   if (answer.reason == FinishReason::kCancelled) return fail(ErrorCode::kCancelled, "cancelled");
   return {};
@@ -107,23 +105,24 @@ Result<void> run(RunFlags& flags) {
 
 }  // namespace
 
-void add_run(CLI::App& app, int& exit_code) {
+void add_run(CLI::App& app, Body& chosen) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* command = add_command(app, "run", "Answer one prompt", exit_code, [flags] { return run(*flags); });
+  CLI::App* command = add_command(app, "run", "Answer one prompt", chosen, [flags] { return run(*flags); });
   add_model_flags(*command, flags->model);
   command->get_option("MODEL")->required(false);
   add_sampling_flags(*command, flags->sampling);
-  command->add_option("-p,--prompt", flags->prompt, "The prompt");
-  command->add_option("-f,--file", flags->prompt_file, "Read the prompt from a file; -: from stdin");
-  with_environment(command->add_option("--system", flags->system, "System prompt"));
+  CLI::Option* prompt = command->add_option("-p,--prompt", flags->prompt, "The prompt");
+  command->add_option("-f,--file", flags->prompt_file, "Read the prompt from a file; -: from stdin")->excludes(prompt);
+  command->add_option("--system", flags->system, "System prompt");
   add_thinking_flags(*command, flags->thinking);
   command->add_flag("--raw", flags->raw, "Give the prompt to the model as it is, without the chat template")
+      ->excludes("--system")
       ->excludes("--think")
       ->excludes("--no-think")
       ->excludes("--chat-template");
   CLI::Option* json = command->add_flag("--json", flags->json, "Print one JSON object with text, usage and timings");
   command->add_option("--logprobs", flags->logprobs, "With --json: log-probabilities of each token and of the N best")
-      ->check(CLI::Range(0, 1000))
+      ->transform(whole_number<int32_t>(0))
       ->needs(json);
 }
 

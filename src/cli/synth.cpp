@@ -1,10 +1,10 @@
 // hearth synth: a model file of a real model's shapes with random weights, for speed tests without a download.
-#include <unistd.h>
-
 #include <cmath>
 #include <random>
 
 #include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/interrupt.h"
 #include "files/gguf_writer.h"
 #include "quant/encode.h"
 
@@ -190,11 +190,13 @@ Result<void> synth(const SynthFlags& flags) {
     size_t rows = tensor.shape.size() == 2 ? static_cast<size_t>(tensor.shape[0]) : 1;
     total += rows * row_bytes(tensor.format, tensor.shape.back());
   }
+  Signals ends({SIGINT, SIGTERM, SIGHUP});  // they take effect after the unfinished file is gone
   HEARTH_ASSIGN(GgufFileWriter writer, GgufFileWriter::create(flags.out, std::move(gguf)));
 
   std::mt19937_64 random(flags.seed);
   std::vector<std::byte> bytes;
   size_t done = 0;
+  ProgressLine progress;
   for (const Tensor& tensor : tensors) {
     if (tensor.shape.size() == 1) {
       std::vector<float> ones(static_cast<size_t>(tensor.shape[0]), 1.0f);
@@ -207,27 +209,25 @@ Result<void> synth(const SynthFlags& flags) {
     for (int64_t r = 0; r < tensor.shape[0]; r += kRows) {
       source.fill(bytes, static_cast<size_t>(std::min(kRows, tensor.shape[0] - r)) * row);
       HEARTH_TRY(writer.write(bytes));
+      if (Signals::waiting()) return fail(ErrorCode::kCancelled, "interrupted");
       done += bytes.size();
     }
-    if (is_terminal(STDERR_FILENO)) {
-      fmt::print(stderr, "\rWriting {} of {} ", bytes_text(static_cast<double>(done)),
-                 bytes_text(static_cast<double>(total)));
-    }
+    progress.show(
+        fmt::format("Writing {} of {}", bytes_text(static_cast<double>(done)), bytes_text(static_cast<double>(total))));
   }
-  if (is_terminal(STDERR_FILENO)) fmt::print(stderr, "\r\033[K");
   return writer.finish();
 }
 
 }  // namespace
 
-void add_synth(CLI::App& app, int& exit_code) {
+void add_synth(CLI::App& app, Body& chosen) {
   auto flags = std::make_shared<SynthFlags>();
-  CLI::App* command = add_command(app, "synth", "Write a model of real shapes with random weights", exit_code,
+  CLI::App* command = add_command(app, "synth", "Write a model of real shapes with random weights", chosen,
                                   [flags] { return synth(*flags); });
   command->add_option("PRESET", flags->preset, "qwen3-0.6b, qwen3-1.7b, qwen3-8b")->required();
   command->add_option("OUT", flags->out, "The GGUF file to write")->required();
   command->add_option("--mix", flags->mix, "Formats: q4_k_m, or one for all matrices (q8_0, q6_k, bf16 ...)");
-  command->add_option("--seed", flags->seed, "Seed of the weights");
+  command->add_option("--seed", flags->seed, "Seed of the weights")->transform(whole_number<uint64_t>());
 }
 
 }  // namespace hearth::cli

@@ -4,9 +4,9 @@
 
 namespace hearth::cli {
 
-void add_version(CLI::App& app, int& exit_code) {
-  add_command(app, "version", "Show the version", exit_code, []() -> Result<void> {
-    fmt::print("hearth {}\n", HEARTH_VERSION);
+void add_version(CLI::App& app, Body& chosen) {
+  add_command(app, "version", "Show the version", chosen, []() -> Result<void> {
+    print("hearth {}\n", HEARTH_VERSION);
     return {};
   });
 }

@@ -1,8 +1,6 @@
 #include "files/gguf_writer.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -62,17 +60,10 @@ std::string GgufBuilder::header() const {
 }
 
 Result<GgufFileWriter> GgufFileWriter::create(const std::string& path, GgufBuilder builder) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (!file) return fail(ErrorCode::kIo, "cannot write {}: {}", path, std::strerror(errno));
-  GgufFileWriter writer(path, std::move(builder), file);
-  std::string header = writer.builder_.header();
-  HEARTH_TRY(writer.put(header.data(), header.size()));
-  return writer;
-}
-
-Result<void> GgufFileWriter::put(const void* data, size_t size_bytes) {
-  if (size_bytes == 0 || std::fwrite(data, 1, size_bytes, file_.get()) == size_bytes) return {};
-  return fail(ErrorCode::kIo, "cannot write {}: {}", path_, std::strerror(errno));
+  HEARTH_ASSIGN(ReplacingFile file, ReplacingFile::create(path));
+  std::string header = builder.header();
+  HEARTH_TRY(file.write(header.data(), header.size()));
+  return GgufFileWriter(std::move(builder), std::move(file));
 }
 
 Result<void> GgufFileWriter::write(std::span<const std::byte> bytes) {
@@ -80,12 +71,12 @@ Result<void> GgufFileWriter::write(std::span<const std::byte> bytes) {
     HEARTH_CHECK(tensor_ < builder_.tensors().size(), "{} bytes after the last tensor", bytes.size());
     size_t size_bytes = builder_.tensors()[tensor_].size_bytes;
     auto piece = bytes.first(std::min(bytes.size(), size_bytes - written_bytes_));
-    HEARTH_TRY(put(piece.data(), piece.size()));
+    HEARTH_TRY(file_.write(piece.data(), piece.size()));
     written_bytes_ += piece.size();
     bytes = bytes.subspan(piece.size());
     if (written_bytes_ == size_bytes) {
       std::string zeros(builder_.padding(size_bytes), '\0');
-      HEARTH_TRY(put(zeros.data(), zeros.size()));
+      HEARTH_TRY(file_.write(zeros.data(), zeros.size()));
       ++tensor_;
       written_bytes_ = 0;
     }
@@ -96,10 +87,7 @@ Result<void> GgufFileWriter::write(std::span<const std::byte> bytes) {
 Result<void> GgufFileWriter::finish() {
   while (tensor_ < builder_.tensors().size() && builder_.tensors()[tensor_].size_bytes == 0) ++tensor_;
   HEARTH_CHECK(tensor_ == builder_.tensors().size(), "{} of {} tensors written", tensor_, builder_.tensors().size());
-  if (std::fclose(file_.release()) != 0) {
-    return fail(ErrorCode::kIo, "cannot write {}: {}", path_, std::strerror(errno));
-  }
-  return {};
+  return file_.commit();
 }
 
 }  // namespace hearth

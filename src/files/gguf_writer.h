@@ -3,8 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "files/replacing_file.h"
 #include "quant/format.h"
 
 namespace hearth {
@@ -99,20 +98,14 @@ class GgufFileWriter {
 
   // The next bytes of the current tensor; the following tensor begins when it is complete.
   Result<void> write(std::span<const std::byte> bytes);
-  // Checks that every tensor is complete and closes the file. Without it the file is left incomplete.
+  // Checks that every tensor is complete and gives the file its name. Without it no file is left.
   Result<void> finish();
 
  private:
-  struct CloseFile {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  GgufFileWriter(std::string path, GgufBuilder builder, std::FILE* file)
-      : path_(std::move(path)), builder_(std::move(builder)), file_(file) {}
-  Result<void> put(const void* data, size_t size_bytes);
+  GgufFileWriter(GgufBuilder builder, ReplacingFile file) : builder_(std::move(builder)), file_(std::move(file)) {}
 
-  std::string path_;
   GgufBuilder builder_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
+  ReplacingFile file_;
   size_t tensor_ = 0;         // index of the current tensor
   size_t written_bytes_ = 0;  // of the current tensor
 };

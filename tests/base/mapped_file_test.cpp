@@ -1,7 +1,6 @@
 #include "base/mapped_file.h"
 
 #include <gtest/gtest.h>
-
 #include <sys/stat.h>
 
 #include <csignal>
@@ -30,6 +29,7 @@ TEST(MappedFile, ReadsBytesAndRefusesWhatIsNotAFile) {
   auto pipe = (dir / "pipe").string();  // that nobody writes to
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(MappedFile::open(pipe).error().message, "cannot read " + pipe + ": it is not a regular file");
+  EXPECT_EQ(MappedFile::open("/dev/null").error().code, ErrorCode::kInvalidInput);
   std::filesystem::remove_all(dir);
 }
 

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """Runs the built command as a user does: cli_test.py PATH/TO/hearth [unittest arguments]."""
+import fcntl
 import json
 import os
 import pty
 import re
+import resource
 import select
 import shutil
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 from pathlib import Path
@@ -19,12 +24,37 @@ MODEL = str(GOLDEN / "qwen3.gguf")  # tiny, random weights, byte vocabulary, no 
 BOX = str(GOLDEN.parent.parent.parent / "models" / "pocket-dense.gguf")
 
 
-def hearth(*args, stdin="", env=None):
-    """Runs the command with an empty configuration; returns the finished process with text streams."""
+def environment(env=None):
+    """An empty configuration, and what the test adds."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("HEARTH_", "XDG_"))}
-    clean["XDG_CONFIG_HOME"] = "/nonexistent"
-    clean.update(env or {})
-    return subprocess.run([HEARTH, *args], input=stdin, env=clean, capture_output=True, text=True, timeout=120)
+    return clean | {"XDG_CONFIG_HOME": "/nonexistent"} | (env or {})
+
+
+def hearth(*args, stdin="", env=None):
+    """Runs the command; returns the finished process with text streams."""
+    return subprocess.run([HEARTH, *args], input=stdin, env=environment(env), capture_output=True, text=True, timeout=120)
+
+
+def start(*args, **options):
+    """Runs the command; returns the running process with pipes."""
+    # A shell that started these tests in the background has told its children to ignore Ctrl-C.
+    unignore = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([HEARTH, *args], env=environment(), preexec_fn=unignore, text=True, **(pipes | options))
+
+
+def wait_until(condition, seconds=60):
+    end = time.time() + seconds
+    while not condition():
+        if time.time() > end:
+            raise AssertionError("it did not happen")
+        time.sleep(0.01)
+
+
+def endless(*args):
+    """Arguments of a chat or run whose answer goes on until it is stopped."""
+    end = json.loads(hearth("tokenize", BOX, "--special", "--json", "<|im_end|>").stdout)[0]["id"]
+    return (*args, "--seed", "1", "--logit-bias", f"{end}=-inf", "-c", "30000")
 
 
 class Usage(unittest.TestCase):
@@ -69,6 +99,73 @@ class Usage(unittest.TestCase):
             self.assertTrue(done.stderr.startswith("hearth: "), (args, done.stderr))
             self.assertEqual(done.stderr.count("\n"), 1, (args, done.stderr))
 
+    def check_message(self, args, *words, code=2, **options):
+        done = hearth(*args, **options)
+        self.assertEqual((done.returncode, done.stdout), (code, ""), (args, done.stderr))
+        self.assertEqual(done.stderr.count("\n"), 1, (args, done.stderr))
+        for word in words:
+            self.assertIn(word, done.stderr, args)
+
+    def test_what_is_mistyped_is_named_and_the_nearest_word_suggested(self):
+        for args, *words in (
+            (["frobnicate"], "there is no command frobnicate", "`hearth --help`"),
+            (["rum", "-p", "x"], "no command rum", "did you mean run?"),
+            (["eval", "pll"], "no command pll", "did you mean ppl?", "`hearth eval --help`"),
+            ([], "a command is missing", "chat", "synth"),
+            (["eval"], "a command is missing", "logits, ppl, kl"),
+            (["run", "--promp", "x"], "no flag --promp", "did you mean --prompt?", "`hearth run --help`"),
+            (["run", "--temprature=1"], "no flag --temprature;", "did you mean --temperature?"),
+            (["run", "--xyzzy"], "no flag --xyzzy;"),
+            (["--verbose"], "no flag --verbose"),
+            (["render", MODEL, "--templat"], "no flag --templat"),
+            (["inspect", MODEL, "more"], "more is one argument too many"),
+            (["render", MODEL], "CONVERSATION is required"),
+        ):
+            self.check_message(args, *words)
+
+    def test_what_is_no_number_is_named_with_what_would_be_one(self):
+        for flag in ("-c", "-t", "-n", "--top-k", "--seed", "--penalty-last-n", "--prefill-rows"):
+            for value in ("abc", "", "1e3", "1.5", "0x10", "7 ", "99999999999999999999999"):
+                self.check_message(["run", MODEL, "-p", "x", flag, value], "expected a whole number from", f'found "{value}"')
+        for flag in ("--temperature", "--top-p", "--dry-base"):
+            for value in ("abc", "", "inf", "-inf", "nan", "1e39", "0x10", "1,5"):
+                self.check_message(["run", MODEL, "-p", "x", flag, value], "expected a number", f'found "{value}"')
+        for value in ("-1", str(1 << 64)):
+            self.check_message(["run", MODEL, "-p", "x", "--seed", value], f"from 0 to {(1 << 64) - 1}")
+            self.check_message(["synth", "qwen3-0.6b", "/dev/null", "--seed", value], f"from 0 to {(1 << 64) - 1}")
+        for args in (["--sequences", "0"], ["--depth", "0,x"], ["--prefill", "0"], ["--rounds", "many"]):
+            self.check_message(["bench", MODEL, *args], "expected a whole number from")
+        for args, *words in ((["-c", "-5"], "context_tokens is -5"), (["-t", "5000"], "threads is 5000"),
+                             (["--prefill-rows", "0"], "prefill_rows is 0")):
+            self.check_message(["run", MODEL, "-p", "x", *args], *words)
+        self.check_message(["bench", MODEL, "--sequences", "65"], "from 1 to 64")
+        ten = hearth("run", MODEL, "--raw", "-p", "x", "--json", "-n", "010", "--seed", str((1 << 64) - 1))
+        self.assertEqual(json.loads(ten.stdout)["usage"]["completion_tokens"], 10)
+
+    def test_nothing_that_was_given_is_ignored(self):
+        with tempfile.NamedTemporaryFile() as empty:
+            for args in (
+                ["run", MODEL, "--raw", "-p", "x", "--system", "y"],
+                ["run", MODEL, "-p", "x", "-f", "/dev/null"],
+                ["run", MODEL, "-p", ""],
+                ["run", MODEL, "-p", "x", "--chat-template", ""],
+                ["chat", MODEL, "--chat-template", ""],
+                ["render", MODEL, "-", "--chat-template", ""],
+                ["tokenize", MODEL, "text", "-f", "/dev/null"],
+            ):
+                self.check_message(args, stdin="text")
+            self.check_message(["run", MODEL, "-p", "x", "--chat-template", empty.name], "is empty", code=1)
+            self.check_message(["render", MODEL, "-", "--chat-template", empty.name], "is empty", code=1, stdin="{}")
+        self.assertEqual(hearth("tokenize", MODEL, "--json", "", stdin="not this").stdout, "[]\n")
+
+    def test_a_list_flag_takes_one_value_as_it_is(self):
+        text = hearth("run", "--stop", "[x]", "--no-pass", "all", "--logit-bias", "1=-1", MODEL, "--raw", "-p", "x", "-n", "3")
+        self.assertEqual((text.returncode, text.stderr), (0, ""))
+        plain = hearth("run", MODEL, "--raw", "-p", "x", "-n", "40", "--temperature", "0").stdout
+        bracket = plain.strip()[5]  # as a whole it never occurs; its middle does
+        same = hearth("run", MODEL, "--raw", "-p", "x", "-n", "40", "--temperature", "0", "--stop", f"[{bracket}]")
+        self.assertEqual(same.stdout, plain)
+
     def test_without_a_model_the_box_answers_and_says_how_to_get_a_bigger_one(self):
         for done in (hearth("run", "-p", "Tell me a story about a cat.", "-n", "60", "--temperature", "0"),
                      hearth("chat", "-n", "60", "--temperature", "0", stdin="Tell me a story about a cat.\n")):
@@ -111,6 +208,14 @@ class BadFiles(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("/no/such/model.gguf", done.stderr)
         self.assertEqual(hearth("inspect", self.folder.name).returncode, 1)
+
+    def test_a_pipe_is_refused_at_once(self):
+        pipe = os.path.join(self.folder.name, "pipe")
+        os.mkfifo(pipe)  # nobody writes to it
+        for args in (["run", pipe, "-p", "x"], ["inspect", pipe], ["tokenize", pipe, "x"]):
+            done = hearth(*args)
+            self.assertEqual(done.returncode, 1, args)
+            self.assertIn("not a regular file", done.stderr)
 
     def test_too_little_memory_names_need_have_and_the_flag(self):
         done = hearth("run", MODEL, "-p", "x", "-c", "1000000000")
@@ -162,6 +267,44 @@ class Run(unittest.TestCase):
             self.assertEqual(hearth("run", MODEL, "-p", "x", env=xdg).returncode, 2)
             config.write_text("max-tokens = many\n")
             self.assertEqual(hearth("run", MODEL, "-p", "x", env=xdg).returncode, 2)
+            config.write_bytes(b"\xef\xbb\xbfmax-tokens = 3\n")
+            self.assertEqual(tokens(env=xdg), 3)
+            config.write_text('stop = ["never", "ever"]\nmax_tokens = 3\n')
+            self.assertEqual(tokens(env=xdg), 3)
+            for bad in ("max-tokens = 3\nmax-tokens = 4\n", "max-tokens = 3\nmax_tokens = 3\n", "[section]\nmax-tokens = 3\n"):
+                config.write_text(bad)
+                done = hearth("run", MODEL, "-p", "x", env=xdg)
+                self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), bad)
+                self.assertIn(str(config), done.stderr)
+            for bad in (home, "/no/such/config"):
+                done = hearth("run", MODEL, "-p", "x", env={"HEARTH_CONFIG": bad})
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(bad, done.stderr)
+                self.assertEqual(hearth("version", env={"HEARTH_CONFIG": bad}).returncode, 0)
+
+    def test_the_environment_reaches_every_flag_and_no_other_command(self):
+        commands = (["run", MODEL, "-p", "x"], ["chat", BOX], ["bench", MODEL], ["eval", "ppl", MODEL, "-f", MODEL], ["synth", "qwen3-0.6b", "/dev/null"])
+        for command in commands:
+            words = command[: 2 if command[0] == "eval" else 1]
+            flags = set(re.findall(r"--([a-z-]+)(?:,--\w+)? (?:INT|UINT|FLOAT)", hearth(*words, "--help").stdout))
+            self.assertTrue(flags, command)
+            bad = {"HEARTH_" + flag.upper().replace("-", "_"): "x" for flag in flags}
+            for variable, value in bad.items():
+                done = hearth(*command, env={variable: value})
+                self.assertEqual((done.returncode, done.stdout), (2, ""), (command, variable))
+                self.assertIn(variable, done.stderr)
+            for other in (["version"], ["inspect", MODEL], ["tokenize", MODEL, "x"], ["completions", "bash"], ["--help"]):
+                self.assertEqual(hearth(*other, env=bad).returncode, 0, other)
+
+        def answer(*args, **env):
+            return hearth("run", MODEL, "--seed", "1", *args, env={f"HEARTH_{k}": v for k, v in env.items()})
+
+        settings = {"PROMPT": "x", "MAX_TOKENS": "4", "JSON": "true", "LOGPROBS": "2", "STOP": "[x]", "LOGIT_BIAS": "1=-1", "NO_PASS": "all"}
+        document = json.loads(answer("--raw", **settings, THINK="1", SYSTEM="be brief").stdout)  # --raw has no use for these
+        self.assertEqual(len(document["tokens"]), 4)
+        self.assertEqual(json.loads(answer(**settings, RAW="yes").stdout)["text"], document["text"])
+        self.assertIn("HEARTH_THINK", answer("-p", "x", THINK="1", NO_THINK="1").stderr)
+        self.assertIn("HEARTH_RAW", answer("-p", "x", RAW="perhaps").stderr)
 
     def test_devices_and_passes_agree(self):
         greedy = ("run", MODEL, "--raw", "-p", "hello there", "-n", "12", "--kv-type", "f32", "--temperature", "0")
@@ -183,6 +326,51 @@ class Output(unittest.TestCase):
             done = subprocess.run([HEARTH, "run", "/no/such", "-p", "x"], stderr=full, timeout=60)
         self.assertEqual(done.returncode, 1)
 
+    def test_streams_that_are_closed_or_full_stop_nothing(self):
+        def shell(redirections, *args, stdin=""):
+            script = f'exec "$@" {redirections}'
+            return subprocess.run(["bash", "-c", script, "-", HEARTH, *args], input=stdin, env=environment(), capture_output=True, text=True, timeout=60)
+
+        expected = hearth("chat", BOX, "--seed", "1", "-n", "6", stdin="hello\n").stdout
+        for redirections in ("2>&-", "2>/dev/full"):
+            with tempfile.TemporaryDirectory() as folder:
+                saved = f"{folder}/talk.json"
+                done = shell(redirections, "chat", BOX, "--seed", "1", "-n", "6", stdin=f"/stats\nhello\n/save {saved}\n/nope\n/stats\n")
+                self.assertEqual((done.returncode, done.stdout), (0, expected), redirections)
+                self.assertEqual(len(json.loads(Path(saved).read_text())["messages"]), 2)
+        for redirections in (">&-", ">/dev/full"):
+            self.assertEqual(shell(redirections, "inspect", MODEL).returncode, 1)
+            self.assertEqual(shell(redirections + " 2>&-", "version").returncode, 1)
+        self.assertEqual(shell("<&-", "run", MODEL).returncode, 2)
+        self.assertEqual(shell("<&-", "chat", BOX).returncode, 0)
+
+    def test_no_control_byte_of_a_file_or_a_name_is_printed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = Path(folder, "m\x1b[31m.gguf")
+            model.write_bytes(Path(MODEL).read_bytes().replace(b"general.name", b"gener\x1bl\n\x9b.ae").replace(b"general.", b"gen\x1b[2J."))
+            for args in (["run", f"{folder}/no\x1b[31m\n", "-p", "x"], ["run", f"{folder}\x1b", "-p", "x"], ["fro\x1bbnicate"],
+                         ["run", "--\x1b[2J"], ["run", model, "-p", "x", "--device", "\x1b]0;"], ["run", model, "-p", "x"]):
+                done = hearth(*args)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual((re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stderr), done.stderr.count("\n")), ([], 1), args)
+            if not has_terminals():
+                return
+            with Terminal("inspect", str(model), "--tensors") as terminal:
+                shown = terminal.expect("output_norm.weight")
+            self.assertIn(r"\x1b", shown)
+            self.assertEqual(re.findall(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", shown), [])
+
+    def test_json_errors_have_a_position(self):
+        done = hearth("render", BOX, "-", stdin='{"messages": [\n  {"role": "user" "content": 1}]}')
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+        self.assertIn("line 2, column 27", done.stderr)
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write('{"messages": [}')
+            file.flush()
+            loaded = hearth("chat", BOX, stdin=f"/load {file.name}\n")
+            self.assertIn("line 1, column 15", loaded.stderr)
+            self.assertIn(file.name, loaded.stderr)
+
     def test_deep_json_is_an_error(self):
         done = hearth("render", BOX, "-", stdin='{"messages":[],"x":' + "[" * 60000 + "]" * 60000 + "}")
         self.assertEqual(done.returncode, 1, done.stderr)
@@ -200,6 +388,37 @@ class Tools(unittest.TestCase):
         ids = json.loads(hearth("tokenize", MODEL, "hi there", "--json").stdout)
         self.assertEqual("".join(t["piece"] for t in ids), "hi there")
         self.assertEqual(json.loads(hearth("tokenize", MODEL, "--json", stdin="hi there").stdout), ids)
+
+    def test_a_long_text_is_tokenized_in_little_memory(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("the quick brown fox jumps over it, again.\n" * 200_000)
+            file.flush()
+            size = os.path.getsize(file.name)
+            for flags in ([], ["--json"]):
+                process = start("tokenize", BOX, "-f", file.name, *flags, stdout=subprocess.DEVNULL)
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                self.assertEqual(process.returncode, 0)
+                self.assertLess(usage.ru_maxrss * 1024, 40e6 + 12 * size)
+                for pipe in (process.stdin, process.stderr):
+                    pipe.close()
+
+    def test_synth_leaves_a_complete_file_or_none(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder, "m.gguf")
+            out.write_text("old")
+            for end in (signal.SIGINT, signal.SIGTERM):
+                process = start("synth", "qwen3-8b", out)
+                wait_until(lambda: len(os.listdir(folder)) == 2)  # the part that is written
+                process.send_signal(end)
+                process.communicate(timeout=60)
+                self.assertEqual(process.returncode, -end)
+                self.assertEqual((os.listdir(folder), out.read_text()), (["m.gguf"], "old"))
+            limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, 8 << 20))
+            full = subprocess.run([HEARTH, "synth", "qwen3-0.6b", out], preexec_fn=limit, restore_signals=False, capture_output=True, text=True, timeout=60)
+            self.assertEqual(full.returncode, 1)
+            self.assertIn("cannot write", full.stderr)
+            self.assertEqual((os.listdir(folder), out.read_text()), (["m.gguf"], "old"))
 
     def test_render(self):
         template = "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}"
@@ -221,6 +440,11 @@ class Tools(unittest.TestCase):
         self.assertTrue(all(r["tokens_per_second"] > 0 for r in document["results"]))
         self.assertGreater(document["read_bandwidth"], 1e8)
         self.assertEqual(document["threads"], 2)
+        for prefill, depth, tokens in ((32, 600, 8), (32, 500, 40), (512, 0, 8)):
+            args = ["--prefill", str(prefill), "--depth", str(depth), "--decode-tokens", str(tokens)]
+            done = hearth("bench", MODEL, "-c", "512", "--rounds", "1", *args)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), (args, done.stderr))
+            self.assertIn("-c", done.stderr)
 
     def test_eval(self):
         text = "The quick brown fox jumps over the lazy dog. " * 4
@@ -231,6 +455,10 @@ class Tools(unittest.TestCase):
         logits = json.loads(hearth("eval", "logits", MODEL, "-f", "-", "--top", "5", stdin=text).stdout)
         self.assertEqual(len(logits["rows"]), len(logits["ids"]))
         self.assertEqual(len(logits["rows"][0]["top"]), 5)
+        # Models that cannot be compared are refused before anything is read or computed.
+        other = hearth("eval", "kl", MODEL, "--reference", BOX, "-f", "/no/such/text")
+        self.assertEqual(other.returncode, 2)
+        self.assertIn("vocabularies", other.stderr)
 
     def test_completions_know_every_command(self):
         for shell in ("bash", "zsh", "fish"):
@@ -252,16 +480,24 @@ def has_terminals():
 
 
 class Terminal:
-    """The command on a pseudo-terminal."""
+    """The command on a pseudo-terminal; what a test leaves running is ended."""
 
     def __init__(self, *args, env=None):
         self.state = tempfile.mkdtemp()
+        env = environment({"XDG_STATE_HOME": self.state, "TERM": "xterm"} | (env or {}))
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ.update({"XDG_CONFIG_HOME": "/nonexistent", "XDG_STATE_HOME": self.state, "TERM": "xterm"})
-            os.environ.update(env or {})
-            os.execv(HEARTH, [str(HEARTH), *args])
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.execve(HEARTH, [str(HEARTH), *args], env)
         self.seen = ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait()
 
     def expect(self, pattern, seconds=60):
         """Reads until the pattern appears in what came since the last match; returns the text before it."""
@@ -279,6 +515,10 @@ class Terminal:
     def send(self, text):
         os.write(self.fd, text.encode())
 
+    def edits(self):
+        """True while the terminal is set up for editing, that is, not for lines that it echoes itself."""
+        return not termios.tcgetattr(self.fd)[3] & (termios.ICANON | termios.ECHO)
+
     def wait(self):
         while True:
             try:
@@ -287,6 +527,7 @@ class Terminal:
             except OSError:
                 break
         status = os.waitpid(self.pid, 0)[1]
+        self.pid = 0
         os.close(self.fd)
         shutil.rmtree(self.state)
         return os.waitstatus_to_exitcode(status)
@@ -344,45 +585,138 @@ class Chat(unittest.TestCase):
         self.assertIn("start with -c", too_long.stderr)
         self.assertTrue(too_long.stdout.strip(), "the next message is answered")
 
-    @unittest.skipUnless(has_terminals(), "this system has no pseudo-terminals")
-    def test_terminal_ctrl_c_stops_the_answer_only(self):
-        end = json.loads(hearth("tokenize", BOX, "--special", "--json", "<|im_end|>").stdout)[0]["id"]
-        terminal = Terminal("chat", BOX, "--seed", "1", "--logit-bias", f"{end}=-inf", "-c", "30000")
-        terminal.expect("> ")
-        terminal.send("hello\n")
-        terminal.expect("hello")
-        time.sleep(0.5)
-        terminal.send("\x03")
-        terminal.expect(r"\[stopped\]")
-        terminal.expect("> ")
-        terminal.send("half a line")
-        terminal.expect("half a line")  # the editor reads: a Ctrl-C before that is lost
-        time.sleep(0.2)
-        terminal.send("\x03")
-        terminal.expect(r"\^C")
-        terminal.expect("> ")
-        terminal.send("/stats\n")
-        terminal.expect("tok/s")
-        terminal.send("\x04")
-        self.assertEqual(terminal.wait(), 0)
+    def test_what_would_fail_each_turn_fails_at_the_start(self):
+        for args, code in ((["--top-p", "2"], 2), (["--temperature", "-1"], 2), (["--logit-bias", "99999999=1"], 2), (["--logit-bias", "x"], 2)):
+            done = hearth("chat", BOX, *args, stdin="hello\n")
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), args)
+        bare = hearth("chat", MODEL, stdin="hello\n")
+        self.assertEqual((bare.returncode, bare.stdout, bare.stderr.count("\n")), (1, "", 1))
+        self.assertIn("no chat template", bare.stderr)
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write("{{ raise_exception('not today') }}")
+            file.flush()
+            self.assertIn("not today", hearth("chat", BOX, "--chat-template", file.name, stdin="hello\n").stderr)
 
-    @unittest.skipUnless(has_terminals(), "this system has no pseudo-terminals")
+    def test_ctrl_c_stops_an_answer_to_a_pipe(self):
+        process = start(*endless("chat", BOX))
+        try:
+            for message in ("hello", "word " * 3000):
+                process.stdin.write(message + "\n")
+                process.stdin.flush()
+                if message == "hello":  # stopped while it is answered
+                    self.assertTrue(process.stdout.read(1))
+                else:  # stopped while the model reads it: the chat has it, and it is long
+                    wait_until(lambda: fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)) == bytes(4))
+                process.send_signal(signal.SIGINT)
+                self.assertEqual(process.stderr.readline(), "[stopped]\n")
+            process.stdin.write("/stats\n")
+            process.stdin.flush()
+            self.assertIn(" on ", process.stderr.readline())
+            process.send_signal(signal.SIGINT)  # with no answer to stop it ends the input
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0)
+        finally:
+            process.kill()
+
+    def test_ctrl_c_ends_run_with_what_it_has(self):
+        process = start(*endless("run", BOX, "-p", "hello"))
+        self.assertTrue(process.stdout.read(1))
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, errors), (1, ""))
+
+
+@unittest.skipUnless(has_terminals(), "this system has no pseudo-terminals")
+class ChatOnATerminal(unittest.TestCase):
+    ARGS = ("chat", BOX, "--seed", "1", "-n", "6")
+
+    def test_ctrl_c_stops_the_answer_only(self):
+        with Terminal(*endless("chat", BOX)) as terminal:
+            terminal.expect("> ")
+            terminal.send("\x03")  # nothing is typed yet
+            terminal.expect(r"\^C\s+> ")
+            for _ in range(3):
+                terminal.send("hello\n")
+                terminal.expect("hello\r?\n")
+                terminal.expect(r"\w")
+                terminal.send("\x03")
+                terminal.expect(r"\[stopped\]\s+> ")
+                terminal.send("half a line")
+                terminal.expect("half a line")
+                terminal.send("\x03")
+                terminal.expect(r"\^C\s+> ")
+            terminal.send("hello\n")
+            terminal.expect("hello\r?\n")
+            terminal.expect(r"\w")
+            terminal.send("\x03" * 5)  # all but one find nothing to stop
+            terminal.expect(r"\[stopped\]")
+            terminal.send("/stats\n")
+            terminal.expect("tok/s")
+            terminal.send("\x04")
+            self.assertEqual(terminal.wait(), 0)
+
+    def test_signals_find_the_terminal_as_it_was(self):
+        for end in (signal.SIGTERM, signal.SIGHUP):
+            with Terminal(*self.ARGS) as terminal:
+                terminal.expect("> ")
+                terminal.send("typed")
+                terminal.expect("typed")
+                wait_until(terminal.edits)
+                os.kill(terminal.pid, end)
+                wait_until(lambda: not terminal.edits())
+                self.assertEqual(terminal.wait(), -end)
+
+    def test_editing_goes_on_after_a_stop_and_a_resize(self):
+        with Terminal(*self.ARGS) as terminal:
+            terminal.expect("> ")
+            terminal.send("/sys")
+            terminal.expect("/sys")
+            wait_until(terminal.edits)
+            os.kill(terminal.pid, signal.SIGSTOP)
+            os.waitpid(terminal.pid, os.WUNTRACED)
+            cooked = termios.tcgetattr(terminal.fd)  # as a shell sets it for itself
+            cooked[3] |= termios.ICANON | termios.ECHO
+            termios.tcsetattr(terminal.fd, termios.TCSANOW, cooked)
+            os.kill(terminal.pid, signal.SIGCONT)
+            wait_until(terminal.edits)
+            terminal.expect("> /sys")  # shown again
+            terminal.send("\x1a")  # Ctrl-Z: without a shell to return to, the system does not stop it
+            terminal.expect("> /sys")
+            for columns in (40, 100):
+                fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+            terminal.send("tem stay\n")
+            terminal.expect("system: stay")
+            terminal.send("\x04")
+            self.assertEqual(terminal.wait(), 0)
+
+    def test_every_character_is_kept_whatever_the_locale(self):
+        for locale in ("C", "POSIX", "C.UTF-8", "no_SUCH"):
+            with Terminal(*self.ARGS, env={"LC_ALL": locale}) as terminal:
+                terminal.expect("> ")
+                terminal.send("/system Gr\u00fc\u00dfe \u4e16\u754c \U0001f642 caf\u00e9\n")
+                terminal.expect("system: Gr\u00fc\u00dfe \u4e16\u754c \U0001f642 caf\u00e9\r?\n")
+                terminal.expect("> ")
+                os.write(terminal.fd, b"/system a\xffb\xc3c\n")  # what is not UTF-8 is dropped
+                terminal.expect("system: abc\r?\n")
+                terminal.send("\x04")
+                self.assertEqual(terminal.wait(), 0)
+
     def test_history_comes_back(self):
         with tempfile.TemporaryDirectory() as state:
-            first = Terminal(*self.ARGS, env={"XDG_STATE_HOME": state})
-            first.expect("> ")
-            first.send("/system remember me\n")
-            first.expect("system: remember me")
-            first.send("\x04")
-            self.assertEqual(first.wait(), 0)
-            second = Terminal(*self.ARGS, env={"XDG_STATE_HOME": state})
-            second.expect("> ")
-            second.send("\x1b[A")
-            second.expect("remember me")
-            second.send("\n")
-            second.expect("system: remember me")
-            second.send("/exit\n")
-            self.assertEqual(second.wait(), 0)
+            with Terminal(*self.ARGS, env={"XDG_STATE_HOME": state}) as first:
+                first.expect("> ")
+                first.send("/system remember me\n")
+                first.expect("system: remember me")
+                first.send("\x04")
+                self.assertEqual(first.wait(), 0)
+            with Terminal(*self.ARGS, env={"XDG_STATE_HOME": state}) as second:
+                second.expect("> ")
+                second.send("\x1b[A")
+                second.expect("remember me")
+                second.send("\n")
+                second.expect("system: remember me")
+                second.send("/exit\n")
+                self.assertEqual(second.wait(), 0)
 
 
 if __name__ == "__main__":

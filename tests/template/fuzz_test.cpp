@@ -209,6 +209,92 @@ TEST(Fuzz, HostileTemplatesMeetALimit) {
   }
 }
 
+// Each step of these touches much text or many names: a limit on steps is none unless they count.
+TEST(Fuzz, StepsCountWhatTheyTouch) {
+  const auto repeated = [](int count, auto piece) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += piece(i);
+    return text;
+  };
+  const std::string texts =
+      "{% set s = 'a' * 2000000 %}{% set near = 'a' * 1000000 ~ 'b' %}{% set far = 'b' ~ 'a' * 1000000 %}"
+      "{% set open = '<!--' * 300000 %}{% set dots = 'me.' * 500000 ~ 'me' %}{% set many = [1] * 1000000 %}"
+      "{% set ns = namespace(n=0) %}{% set ns.me = ns %}";
+  const std::string expressions[] = {
+      "near in s",
+      "s.find(near)",
+      "s.rfind(far)",
+      "s.count(near)",
+      "s.replace(near, '')",
+      "s|replace(near, '')",
+      "s.split(near)",
+      "s.rsplit(far)",
+      "s.rsplit('a')",
+      "s.partition(near)",
+      "s.rpartition(far)",
+      "s.startswith(s)",
+      "s.endswith(s)",
+      "s.removeprefix(s)",
+      "s.strip(near)",
+      "s.isalpha()",
+      "s.islower()",
+      "s is lower",
+      "s[0:1]",
+      "s.center(3)",
+      "'%s%s%s%s' % (s, s, s, s)",
+      "'{0}{0}{0}{0}'.format(s)",
+      "{s: 1}[s]",
+      "{}.get(s)",
+      "{(s,) * 1000: 1}",
+      "{s: 1}|tojson",
+      "[1, 2, 3]|tojson(indent=s)",
+      "[1, 2, 3]|tojson(separators=[s, s])",
+      "open|striptags",
+      "[ns]|map(attribute=dots)|list",
+      "many|map('default', *many)|list",
+      "many|select('divisibleby', *many)|list",
+      "s|int",
+      "s|float",
+  };
+  std::vector<std::string> sources;
+  for (const std::string& expression : expressions) {
+    // The length keeps the value from becoming output, which has a limit of its own.
+    sources.push_back(texts + "{% for i in range(99999) %}{% for j in range(99999) %}{% set x = (" + expression +
+                      ")|string|length %}{% endfor %}{% endfor %}");
+  }
+  const std::string loop = "{% for i in range(99999) %}{% for j in range(99999) %}";
+  const auto name = [](int i) { return "v" + std::to_string(100'000 + i); };
+  sources.push_back(repeated(20'000, [&](int i) { return "{% set " + name(i) + " = 1 %}"; }) + loop +
+                    "{% set x = " + name(19'999) + " %}{% endfor %}{% endfor %}");
+  sources.push_back("{% macro m(" + repeated(50'000, [&](int i) { return name(i) + "=1,"; }) +
+                    "last=1) %}{% endmacro %}" + loop + "{% set x = m() %}{% endfor %}{% endfor %}");
+  sources.push_back("{% set ns = namespace(" + repeated(50'000, [&](int i) { return name(i) + "=1,"; }) + "last=1) %}" +
+                    loop + "{% set x = ns.last %}{% endfor %}{% endfor %}");
+  sources.push_back("{% set o = {'x': 1} %}" + loop + "{% set x = o." + std::string(500'000, 'x') +
+                    " %}{% endfor %}{% endfor %}");
+  for (const std::string& source : sources) {
+    const std::string shown = source.substr(0, 40) + " ... " + source.substr(source.size() - 100);
+    auto parsed = ChatTemplate::parse(source);
+    ASSERT_TRUE(parsed) << shown << parsed.error().message;
+    const auto start = std::chrono::steady_clock::now();
+    auto rendered = parsed->render(nlohmann::ordered_json::object(), {.limits = {.max_steps = 300'000}});
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    EXPECT_FALSE(rendered.has_value()) << shown;
+    EXPECT_LT(seconds.count(), 10) << shown;
+    if (rendered) continue;
+    EXPECT_LT(rendered.error().message.size(), 2200u) << shown;
+  }
+}
+
+TEST(Fuzz, MessagesAreShort) {
+  auto parsed = ChatTemplate::parse("{{ raise_exception('\xC3\xA4' * 1000000) }}");
+  ASSERT_TRUE(parsed);
+  auto rendered = parsed->render(nlohmann::ordered_json::object(), {});
+  ASSERT_FALSE(rendered);
+  EXPECT_LT(rendered.error().message.size(), 2200u);
+  EXPECT_TRUE(rendered.error().message.ends_with("\xC3\xA4 ..."));
+}
+
 TEST(Fuzz, ValuesMayReferToThemselves) {
   auto parsed =
       ChatTemplate::parse("{% set ns = namespace() %}{% set ns.me = ns %}{% set l = [ns] %}{% set ns.l = l %}ok");

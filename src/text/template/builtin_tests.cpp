@@ -52,7 +52,7 @@ bool is_name(Interpreter& interpreter, const Value& input) {
 template <CharClass wanted>
 bool test_case(Interpreter& interpreter, const Value& input, Args& args) {
   Parameters parameters(interpreter, "lower and upper", args, {});
-  return is_case(interpreter.str(input)->bytes, wanted);
+  return is_case(interpreter, interpreter.str(input)->bytes, wanted);
 }
 
 constexpr Entry kTests[] = {

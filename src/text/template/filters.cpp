@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "text/template/text_functions.h"
 
@@ -17,6 +18,13 @@ struct Entry {
 // An argument that may be absent or none.
 bool given(const Value* value) { return value != nullptr && !value->is_none(); }
 
+// Arguments that a filter hands on for each item are copied.
+bool charge_copy(Interpreter& interpreter, const Args& args) {
+  size_t bytes = args.positional.size() * sizeof(Value);
+  for (const auto& [name, value] : args.named) bytes += name.size() + sizeof(Value);
+  return interpreter.charge(bytes);
+}
+
 Value generator(Interpreter& interpreter, std::vector<Value> items) {
   return interpreter.list(std::move(items), SequenceKind::kGenerator);
 }
@@ -28,6 +36,7 @@ Value dotted_item(Interpreter& interpreter, Value value, const Value& path) {
   for (size_t begin = 0; begin <= parts.size() && interpreter.ok();) {
     const size_t end = std::min(parts.find('.', begin), parts.size());
     const std::string part = parts.substr(begin, end - begin);
+    if (!interpreter.charge(part.size())) return {};
     const bool number = !part.empty() && part.size() < 10 &&
                         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
     value = interpreter.item(value, number ? Value(static_cast<Int>(std::stol(part))) : interpreter.text(part, true));
@@ -182,6 +191,7 @@ Value filter_float(Interpreter& interpreter, const Value& input, Args& args) {
   if (input.is_number()) return Value(input.real());
   if (!input.is_string()) return fallback;
   std::string text = strip(interpreter, input.text(), Side::kBoth, std::nullopt).bytes();
+  interpreter.charge(text.size());
   std::erase(text, '_');
   if (text.empty() || text.find_first_of("xXpP(") != std::string::npos) return fallback;
   char* end = nullptr;
@@ -201,6 +211,7 @@ Value filter_int(Interpreter& interpreter, const Value& input, Args& args) {
   }
   if (!input.is_string()) return fallback;
   std::string text = strip(interpreter, input.text(), Side::kBoth, std::nullopt).bytes();
+  interpreter.charge(text.size());
   const bool negative = text.starts_with('-');
   std::string digits = text.substr(negative || text.starts_with('+') ? 1 : 0);
   if (digits.size() > 2 && digits[0] == '0' && base != 10) {
@@ -239,6 +250,7 @@ Value filter_format(Interpreter& interpreter, const Value& input, Args& args) {
   if (!args.named.empty()) {
     if (!args.positional.empty()) return interpreter.fail("format: positional and named arguments cannot be mixed");
     auto* dict = interpreter.heap().make<Dict>();
+    charge_copy(interpreter, args);
     for (auto& [name, value] : args.named) dict->set(string_key(name), interpreter.text(name, true), value);
     return interpreter.format_percent(*format, Value(dict));
   }
@@ -411,6 +423,7 @@ Value filter_map(Interpreter& interpreter, const Value& input, Args& args) {
   }
   const TextPtr name = interpreter.str(args.positional[0]);
   for (const Value& item : interpreter.iterate(input)) {
+    if (!charge_copy(interpreter, args)) return {};
     Args rest{{args.positional.begin() + 1, args.positional.end()}, args.named};
     out.push_back(interpreter.filter(name->bytes, item, rest));
     if (!interpreter.charge()) return {};
@@ -431,6 +444,7 @@ Value filter_select(Interpreter& interpreter, const Value& input, Args& args) {
     if constexpr (by_attribute) subject = dotted_item(interpreter, item, args.positional[0]);
     bool passes = false;
     if (args.positional.size() > first) {
+      if (!charge_copy(interpreter, args)) return {};
       Args rest{{args.positional.begin() + static_cast<std::ptrdiff_t>(first) + 1, args.positional.end()}, args.named};
       passes = interpreter.test(interpreter.str(args.positional[first])->bytes, subject, rest);
     } else {
@@ -537,12 +551,18 @@ Value filter_striptags(Interpreter& interpreter, const Value& input, Args& args)
   Parameters parameters(interpreter, "striptags", args, {});
   const TextPtr text = interpreter.str(input);
   if (text->bytes.find('&') != std::string::npos) return interpreter.fail("striptags: entities are not supported");
-  interpreter.charge(text->bytes.size());
+  if (!interpreter.charge(text->bytes.size() * kClassWork)) return {};
   TextBuilder builder;
   size_t pos = 0;
+  bool open_tag = false, open_comment = false;  // one was not closed: none after it is
   while (pos < text->bytes.size()) {
     const bool comment = text->bytes.compare(pos, 4, "<!--") == 0;
-    const size_t close = text->bytes[pos] != '<' ? std::string::npos : text->bytes.find(comment ? "-->" : ">", pos + 1);
+    bool& open = comment ? open_comment : open_tag;
+    size_t close = std::string::npos;
+    if (text->bytes[pos] == '<' && !open) {
+      close = text->bytes.find(comment ? "-->" : ">", pos + 1);
+      open = close == std::string::npos;
+    }
     if (close != std::string::npos) {
       pos = close + (comment ? 3 : 1);
       continue;
@@ -607,6 +627,7 @@ Value filter_tojson(Interpreter& interpreter, const Value& input, Args& args) {
   style.sort_keys = parameters[3] != nullptr && interpreter.truthy(*parameters[3]);
   if (given(parameters[1])) {
     if (parameters[1]->is_string()) {
+      interpreter.charge(parameters[1]->bytes().size());
       style.indent = parameters[1]->bytes();
     } else {
       const Int width = std::clamp(interpreter.integer(*parameters[1], "the indent of tojson"), Int{0}, Int{64});
@@ -659,15 +680,14 @@ Value filter_unique(Interpreter& interpreter, const Value& input, Args& args) {
   Parameters parameters(interpreter, "unique", args, {"case_sensitive", "attribute"});
   const bool case_sensitive = parameters[0] != nullptr && interpreter.truthy(*parameters[0]);
   std::vector<Value> out;
-  Dict seen;
+  std::set<std::string> seen;
   for (const Value& item : interpreter.iterate(input)) {
     std::string key;
     const Value compared = comparison_key(
         interpreter, given(parameters[1]) ? dotted_item(interpreter, item, *parameters[1]) : item, case_sensitive);
-    if (!interpreter.ok() || !key_of(compared, key))
+    if (!interpreter.ok() || !interpreter.hash(compared, key))
       return interpreter.fail("unique: {} cannot be compared", type_name(compared));
-    if (seen.find(key) != nullptr) continue;
-    seen.set(key, None{}, None{});
+    if (!seen.insert(std::move(key)).second) continue;
     out.push_back(item);
   }
   return generator(interpreter, std::move(out));
@@ -677,10 +697,8 @@ Value filter_urlencode(Interpreter& interpreter, const Value& input, Args& args)
   Parameters parameters(interpreter, "urlencode", args, {});
   if (input.dict() != nullptr || input.sequence() != nullptr)
     return interpreter.fail("urlencode: only strings are supported");
-  if (input.dict() != nullptr || input.sequence() != nullptr)
-    return interpreter.fail("urlencode: only strings are supported");
   const TextPtr text = interpreter.str(input);
-  interpreter.charge(text->bytes.size());
+  if (!interpreter.charge(text->bytes.size() * kClassWork)) return {};
   TextBuilder builder;
   size_t hint = 0;
   for (size_t i = 0; i < text->bytes.size(); ++i) {
@@ -696,7 +714,7 @@ Value filter_urlencode(Interpreter& interpreter, const Value& input, Args& args)
 Value filter_wordcount(Interpreter& interpreter, const Value& input, Args& args) {
   Parameters parameters(interpreter, "wordcount", args, {});
   const TextPtr text = interpreter.str(input);
-  interpreter.charge(text->bytes.size());
+  if (!interpreter.charge(text->bytes.size() * kClassWork)) return {};
   Int count = 0;
   bool inside = false;
   for (size_t pos = 0; pos < text->bytes.size();) {

@@ -153,7 +153,9 @@ Value Interpreter::format_percent(const Text& format, const Value& value) {
       case 'a': {
         TextBuilder whole;
         if (spec.type == 's') {
-          whole.append(*str(*argument));
+          const TextPtr shown = str(*argument);
+          if (!check_growth(shown->bytes.size(), out.size_bytes() + shown->bytes.size())) return {};
+          whole.append(*shown);
         } else {
           repr(whole, *argument);
         }
@@ -277,9 +279,11 @@ Value Interpreter::format_braces(const Text& format, Args& args) {
     if (use_repr) {
       repr(out, argument);
     } else {
-      out.append(*str(argument));
+      const TextPtr shown = str(argument);
+      if (!check_growth(shown->bytes.size(), out.size_bytes() + shown->bytes.size())) return {};
+      out.append(*shown);
     }
-    if (!check_growth(0, out.size_bytes())) return {};
+    if (!ok()) return {};
   }
   return text(std::move(out), format.markup);
 }

@@ -46,7 +46,11 @@ Dict* dict_of(Interpreter& interpreter, std::string_view what, Args& args) {
     dict->entries = args.positional[0].dict()->entries;
     dict->positions = args.positional[0].dict()->positions;
   }
-  for (auto& [name, value] : args.named) dict->set(string_key(name), interpreter.text(name, true), value);
+  for (auto& [name, value] : args.named) {
+    interpreter.charge(name.size());
+    dict->set(string_key(name), interpreter.text(name, true), value);
+  }
+  interpreter.charge(dict->entries.size() * 2 * sizeof(Value));
   interpreter.heap().charge(dict->entries.size() * 2 * sizeof(Value));
   return dict;
 }
@@ -101,6 +105,7 @@ Value cycler(Interpreter& interpreter, Args& args) {
     return interpreter.fail("cycler() needs something to cycle through");
   auto* callable = interpreter.heap().make<Callable>();
   callable->kind = Callable::kCycler;
+  interpreter.charge(args.positional.size() * sizeof(Value));
   callable->items = args.positional;
   return Value(callable);
 }

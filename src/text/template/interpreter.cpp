@@ -48,7 +48,7 @@ Result<Rendered> Interpreter::run(const nlohmann::ordered_json& context) {
   Scope root;
   root.set("bos_token", text(options_.bos_token, true));
   root.set("eos_token", text(options_.eos_token, true));
-  for (const auto& [name, value] : context.items()) root.set(name, from_json(value, false));
+  for (const auto& [name, value] : context.items()) define(root, name, from_json(value, false));
   TextBuilder out;
   out_ = &out;
   execute(tree_.body, root);
@@ -63,7 +63,11 @@ Result<Rendered> Interpreter::run(const nlohmann::ordered_json& context) {
 }
 
 Value Interpreter::fail_with(ErrorCode code, std::string_view message) {
-  if (!error_) error_ = template_error(code, line_, message);
+  constexpr size_t kMostBytes = 2000;  // of a message: a template can put any text into one
+  if (error_) return {};
+  size_t end = std::min(message.size(), kMostBytes);
+  while (end < message.size() && end > 0 && (message[end] & 0xC0) == 0x80) --end;
+  error_ = template_error(code, line_, std::string(message.substr(0, end)) + (end < message.size() ? " ..." : ""));
   return {};
 }
 
@@ -83,6 +87,19 @@ bool Interpreter::charge(size_t bytes) {
     fail("its values take more than {} bytes", options_.limits.max_memory_bytes);
   }
   return ok();
+}
+
+bool Interpreter::hash(const Value& value, std::string& out) {
+  size_t bytes = value.is_string() ? value.bytes().size() : 0;
+  if (const Sequence* tuple = value.sequence()) {
+    for (const Value& item : tuple->items) bytes += sizeof(Value) + (item.is_string() ? item.bytes().size() : 0);
+  }
+  return check_size(static_cast<Int>(bytes)) && key_of(value, out);
+}
+
+void Interpreter::define(Scope& scope, std::string_view name, Value value) {
+  charge(scope.variables.size() * (sizeof(std::string_view) + name.size()));
+  scope.set(name, std::move(value));
 }
 
 bool Interpreter::check_size(Int bytes) {
@@ -179,7 +196,7 @@ Interpreter::Flow Interpreter::execute(const Stmt& stmt, Scope& scope) {
       macro->macro = stmt.macro.get();
       macro->scope = &scope;
       if (stmt.kind == StmtKind::kMacro) {
-        scope.set(stmt.macro->name, Value(macro));
+        define(scope, stmt.macro->name, Value(macro));
         break;
       }
       const Value callee = evaluate(*stmt.expr->args[0], scope);
@@ -258,7 +275,7 @@ void Interpreter::assign(const Target& target, Value value, Scope& scope) {
   if (!ok()) return;
   switch (target.kind) {
     case Target::kName:
-      scope.set(target.name, std::move(value));
+      define(scope, target.name, std::move(value));
       break;
     case Target::kAttribute: {
       const Value object = lookup(target.name, scope);
@@ -268,6 +285,7 @@ void Interpreter::assign(const Target& target, Value value, Scope& scope) {
         return;
       }
       auto& attributes = object.get<Namespace*>()->attributes;
+      charge(attributes.size() * sizeof(std::string));
       auto it = std::find_if(attributes.begin(), attributes.end(),
                              [&](const auto& entry) { return entry.first == target.attribute; });
       if (it != attributes.end()) {
@@ -291,7 +309,8 @@ void Interpreter::assign(const Target& target, Value value, Scope& scope) {
 // --- expressions -----------------------------------------------------------------------------------------------------
 
 Value Interpreter::lookup(const std::string& name, Scope& scope) {
-  for (Scope* at = &scope; at != nullptr; at = at->parent) {
+  for (Scope* at = &scope; at != nullptr && ok(); at = at->parent) {
+    if (!at->variables.empty()) charge(at->variables.size() * (sizeof(std::string_view) + name.size()));
     if (const Value* found = at->find_here(name)) return *found;
   }
   if (const Function function = find_function(name)) {
@@ -356,7 +375,7 @@ Value Interpreter::evaluate(const Expr& expr, Scope& scope) {
         Value name = arg(i);
         Value value = arg(i + 1);
         std::string key;
-        if (ok() && !key_of(name, key)) fail("{} cannot be a key of a dict", type_name(name));
+        if (ok() && !hash(name, key)) fail("{} cannot be a key of a dict", type_name(name));
         heap_.charge(2 * sizeof(Value) + key.size());
         dict->set(std::move(key), std::move(name), std::move(value));
       }
@@ -437,6 +456,7 @@ Args Interpreter::evaluate_arguments(const CallArguments& call, Scope& scope) {
         fail("** needs a dict whose keys are strings");
         return args;
       }
+      if (!charge(name.bytes().size() + sizeof(Value))) return args;
       args.named.emplace_back(name.bytes(), item);
     }
   }
@@ -520,6 +540,7 @@ Value Interpreter::call(const Value& callee, Args& args) {
       for (size_t i = 0; same && i < args.positional.size(); ++i) {
         same = equal(args.positional[i], (*loop.last_changed)[i]);
       }
+      charge(args.positional.size() * sizeof(Value));
       if (!same) loop.last_changed = args.positional;
       return boolean(!same);
     }
@@ -549,18 +570,19 @@ Value Interpreter::call_macro(const Callable& callable, Args& args) {
   const size_t count = macro.parameters.size();
   for (size_t i = 0; i < count; ++i) {
     const std::string& name = macro.parameters[i];
+    if (!charge(args.named.size() * sizeof(std::string))) return {};
     if (i < args.positional.size()) {
-      scope.set(name, args.positional[i]);
+      define(scope, name, args.positional[i]);
       continue;
     }
     auto named = std::find_if(args.named.begin(), args.named.end(), [&](const auto& arg) { return arg.first == name; });
     if (named != args.named.end()) {
-      scope.set(name, std::move(named->second));
+      define(scope, name, std::move(named->second));
       args.named.erase(named);
     } else if (i + macro.defaults.size() >= count) {
-      scope.set(name, evaluate(*macro.defaults[i + macro.defaults.size() - count], scope));
+      define(scope, name, evaluate(*macro.defaults[i + macro.defaults.size() - count], scope));
     } else {
-      scope.set(name, Value(Undefined{&kParameterNotGiven}));
+      define(scope, name, Value(Undefined{&kParameterNotGiven}));
     }
   }
   line_ = line;
@@ -576,7 +598,11 @@ Value Interpreter::call_macro(const Callable& callable, Args& args) {
   }
   if (macro.uses_kwargs) {
     auto* dict = heap_.make<Dict>();
-    for (auto& [name, value] : args.named) dict->set(string_key(name), text(name, true), std::move(value));
+    for (auto& [name, value] : args.named) {
+      charge(name.size());
+      heap_.charge(2 * sizeof(Value) + name.size());
+      dict->set(string_key(name), text(name, true), std::move(value));
+    }
     scope.set("kwargs", Value(dict));
   } else if (!args.named.empty()) {
     return fail("macro '{}' has no parameter '{}'", macro.name, args.named[0].first);
@@ -642,6 +668,7 @@ Value Interpreter::loop_attribute(Loop* loop, const std::string& name) {
 
 Value Interpreter::attribute(const Value& object, const std::string& name) {
   if (object.is_undefined()) return fail_undefined(object);
+  if (!charge(name.size())) return {};
   if (name.starts_with("__")) return Value(Undefined{&name});
   if (has_method(object, name)) return make_method(object, name);
   if (const Dict* dict = object.dict()) {
@@ -649,6 +676,7 @@ Value Interpreter::attribute(const Value& object, const std::string& name) {
     return found != nullptr ? *found : Value(Undefined{&name});
   }
   if (object.is<Namespace*>()) {
+    charge(object.get<Namespace*>()->attributes.size() * sizeof(std::string));
     for (const auto& [candidate, value] : object.get<Namespace*>()->attributes) {
       if (candidate == name) return value;
     }
@@ -681,7 +709,7 @@ Value Interpreter::item(const Value& object, const Value& key) {
   if (key.is_string() && key.text().heap != nullptr) what = nullptr;
   if (const Dict* dict = object.dict()) {
     std::string hashed;
-    if (key_of(key, hashed)) {
+    if (hash(key, hashed)) {
       if (const Value* found = dict->find(hashed)) return *found;
     }
   } else if (key.is_integral()) {

@@ -66,6 +66,10 @@ class Interpreter {
   Value fail_undefined(const Value& value);
   // Counts one step and the bytes that an operation touches. False once a limit is passed.
   bool charge(size_t bytes = 0);
+  // The hashed form of a key. False for what Python cannot hash, or with an error when it is too large.
+  bool hash(const Value& value, std::string& out);
+  // Sets a variable; names are compared one by one, which counts as work.
+  void define(Scope& scope, std::string_view name, Value value);
   // False, with an error, if a text or list of `bytes` would not fit.
   bool check_size(Int bytes);
   // The same for a text that grows by `added` to `total` bytes; only what was added counts as work.

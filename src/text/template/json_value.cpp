@@ -88,6 +88,7 @@ Value Interpreter::from_json(const nlohmann::ordered_json& json, bool trusted, i
     case nlohmann::ordered_json::value_t::object: {
       auto* dict = heap_.make<Dict>();
       for (const auto& [name, item] : json.items()) {
+        if (!charge(2 * name.size())) return {};
         heap_.charge(2 * sizeof(Value) + 2 * name.size());
         dict->set(string_key(name), text(name, trusted), from_json(item, trusted, depth + 1));
       }
@@ -101,6 +102,7 @@ Value Interpreter::from_json(const nlohmann::ordered_json& json, bool trusted, i
 Value Interpreter::to_json(const Value& value, const JsonStyle& style) {
   TextBuilder builder;
   json_value(builder, value, style, 0);
+  if (!charge(builder.size_bytes())) return {};
   // One string of the caller in it makes the whole untrusted: finer cuts would gain nothing.
   const bool trusted = builder.all_trusted();
   return text(builder.bytes_, trusted);
@@ -112,11 +114,14 @@ void Interpreter::json_value(TextBuilder& out, const Value& value, const JsonSty
     fail("tojson: a value nested more than {} levels deep", kMaxJsonDepth);
     return;
   }
-  const auto newline = [&](int levels) {
+  // What stands before an item; the caller chose how long it is.
+  const auto put = [&](std::string_view separator, int levels) {
+    const size_t added = separator.size() + (style.indent ? 1 + static_cast<size_t>(levels) * style.indent->size() : 0);
+    if (!check_growth(added, out.size_bytes() + added)) return;
+    out.append(separator, true);
     if (!style.indent) return;
-    std::string line = "\n";
-    for (int i = 0; i < levels; ++i) line += *style.indent;
-    out.append(line, true);
+    out.append("\n", true);
+    for (int i = 0; i < levels; ++i) out.append(*style.indent, true);
   };
   if (value.is_none()) {
     out.append("null", true);
@@ -134,11 +139,10 @@ void Interpreter::json_value(TextBuilder& out, const Value& value, const JsonSty
     if (sequence->items.empty()) return out.append("[]", true);
     out.append("[", true);
     for (size_t i = 0; i < sequence->items.size() && ok(); ++i) {
-      if (i != 0) out.append(style.item_separator, true);
-      newline(depth + 1);
+      put(i != 0 ? style.item_separator : "", depth + 1);
       json_value(out, sequence->items[i], style, depth + 1);
     }
-    newline(depth);
+    put("", depth);
     out.append("]", true);
   } else if (const Dict* dict = value.dict()) {
     if (dict->entries.empty()) return out.append("{}", true);
@@ -151,9 +155,9 @@ void Interpreter::json_value(TextBuilder& out, const Value& value, const JsonSty
     out.append("{", true);
     for (size_t i = 0; i < entries.size() && ok(); ++i) {
       const auto& [name, item] = *entries[i];
-      if (i != 0) out.append(style.item_separator, true);
-      newline(depth + 1);
+      put(i != 0 ? style.item_separator : "", depth + 1);
       if (name.is_string()) {
+        if (!check_growth(name.bytes().size(), out.size_bytes() + name.bytes().size())) return;
         append_json_string(out, name.text(), style.ensure_ascii);
       } else if (name.is_none() || name.is<bool>() || name.is_number()) {
         out.append("\"", true);
@@ -162,10 +166,11 @@ void Interpreter::json_value(TextBuilder& out, const Value& value, const JsonSty
       } else {
         fail("tojson: {} cannot be a key", type_name(name));
       }
+      if (!check_growth(style.key_separator.size(), out.size_bytes() + style.key_separator.size())) return;
       out.append(style.key_separator, true);
       json_value(out, item, style, depth + 1);
     }
-    newline(depth);
+    put("", depth);
     out.append("}", true);
   } else if (value.is_undefined()) {
     fail_undefined(value);

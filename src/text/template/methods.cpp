@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "text/template/search.h"
 #include "text/template/text_functions.h"
 
 namespace hearth::jinja {
@@ -62,6 +63,7 @@ Value affix_method(Interpreter& interpreter, const Value& self, Args& args) {
   }
   const auto matches = [&](const Value& affix) {
     const Text* text = text_argument(interpreter, affix, "the argument of startswith and endswith");
+    if (text != nullptr) interpreter.charge(std::min(text->bytes.size(), subject.bytes().size()));
     return text != nullptr &&
            (at_end ? subject.bytes().ends_with(text->bytes) : subject.bytes().starts_with(text->bytes));
   };
@@ -96,12 +98,13 @@ Value find_method(Interpreter& interpreter, const Value& self, Args& args) {
   const Text* wanted = text_argument(interpreter, *parameters[0], "what find looks for");
   if (wanted == nullptr) return {};
   const std::string& bytes = self.bytes();
-  interpreter.charge(bytes.size());
+  if (!interpreter.charge(bytes.size() + wanted->bytes.size())) return {};
   const auto [begin, end] = byte_range(interpreter, bytes, parameters[1], parameters[2]);
   size_t found = std::string::npos;
   if (begin <= end) {
     const std::string_view window = std::string_view(bytes).substr(begin, end - begin);
-    found = from_right ? window.rfind(wanted->bytes) : window.find(wanted->bytes);
+    found = from_right ? Search(wanted->bytes, Search::kBackwards).rfind(window, window.size())
+                       : Search(wanted->bytes, Search::kForwards).find(window);
   }
   if (found != std::string::npos) {
     return Value(Int{count_code_points(std::string_view(bytes).substr(0, begin + found))});
@@ -114,13 +117,14 @@ Value count_method(Interpreter& interpreter, const Value& self, Args& args) {
   if (!interpreter.ok()) return {};
   const Text* wanted = text_argument(interpreter, *parameters[0], "what count looks for");
   if (wanted == nullptr) return {};
-  interpreter.charge(self.bytes().size());
+  if (!interpreter.charge(self.bytes().size() + wanted->bytes.size())) return {};
   const auto [begin, end] = byte_range(interpreter, self.bytes(), parameters[1], parameters[2]);
   if (begin > end) return Value(Int{0});
   const std::string_view window = std::string_view(self.bytes()).substr(begin, end - begin);
   if (wanted->bytes.empty()) return Value(Int{count_code_points(window)} + 1);
   Int count = 0;
-  for (size_t pos = 0; (pos = window.find(wanted->bytes, pos)) != std::string_view::npos; pos += wanted->bytes.size()) {
+  const Search search(wanted->bytes, Search::kForwards);
+  for (size_t pos = 0; (pos = search.find(window, pos)) != std::string_view::npos; pos += wanted->bytes.size()) {
     ++count;
   }
   return Value(count);
@@ -134,8 +138,9 @@ Value partition_method(Interpreter& interpreter, const Value& self, Args& args) 
   if (separator == nullptr) return {};
   if (separator->bytes.empty()) return interpreter.fail("partition() with an empty separator");
   const std::string& bytes = self.bytes();
-  interpreter.charge(bytes.size());
-  const size_t found = from_right ? bytes.rfind(separator->bytes) : bytes.find(separator->bytes);
+  if (!interpreter.charge(bytes.size() + separator->bytes.size())) return {};
+  const size_t found = from_right ? Search(separator->bytes, Search::kBackwards).rfind(bytes, bytes.size())
+                                  : Search(separator->bytes, Search::kForwards).find(bytes);
   std::vector<Value> parts(3, interpreter.text("", true));
   if (found == std::string::npos) {
     parts[from_right ? 2 : 0] = self;
@@ -164,6 +169,7 @@ Value pad_method(Interpreter& interpreter, const Value& self, Args& args) {
 template <uint16_t mask>
 Value class_method(Interpreter& interpreter, const Value& self, Args& args) {
   Parameters parameters(interpreter, "isalpha and its like", args, {});
+  if (!interpreter.charge(self.bytes().size() * kClassWork)) return {};
   for (size_t pos = 0; pos < self.bytes().size();) {
     if ((char_class(next_code_point(self.bytes(), pos)) & mask) == 0) return interpreter.boolean(false);
   }
@@ -200,6 +206,7 @@ Value remove_affix(Interpreter& interpreter, const Value& self, Args& args) {
   if (!interpreter.ok()) return {};
   const Text* affix = text_argument(interpreter, *parameters[0], "the affix");
   if (affix == nullptr || affix->bytes.empty()) return self;
+  interpreter.charge(std::min(affix->bytes.size(), self.bytes().size()));
   const std::string& bytes = self.bytes();
   if (suffix && bytes.ends_with(affix->bytes)) {
     return interpreter.substring(self.text(), 0, bytes.size() - affix->bytes.size());
@@ -243,14 +250,14 @@ constexpr Entry kStringMethods[] = {
     {"islower",
      [](Interpreter& interpreter, const Value& self, Args& args) {
        Parameters parameters(interpreter, "islower", args, {});
-       return interpreter.boolean(is_case(self.bytes(), kLower));
+       return interpreter.boolean(is_case(interpreter, self.bytes(), kLower));
      }},
     {"isnumeric", class_method<kNumeric>},
     {"isspace", class_method<kSpace>},
     {"isupper",
      [](Interpreter& interpreter, const Value& self, Args& args) {
        Parameters parameters(interpreter, "isupper", args, {});
-       return interpreter.boolean(is_case(self.bytes(), kUpper));
+       return interpreter.boolean(is_case(interpreter, self.bytes(), kUpper));
      }},
     {"join", str_join},
     {"ljust", pad_method<Side::kLeft>},
@@ -288,6 +295,7 @@ template <SequenceKind kind>
 Value dict_view(Interpreter& interpreter, const Value& self, Args& args) {
   Parameters parameters(interpreter, "keys, values and items", args, {});
   std::vector<Value> items;
+  if (!interpreter.charge(self.dict()->entries.size() * sizeof(Value))) return {};
   for (const auto& [name, value] : self.dict()->entries) {
     items.push_back(kind == SequenceKind::kDictKeys     ? name
                     : kind == SequenceKind::kDictValues ? value
@@ -300,7 +308,8 @@ Value dict_get(Interpreter& interpreter, const Value& self, Args& args) {
   Parameters parameters(interpreter, "get", args, {"key", "default"}, 1);
   if (!interpreter.ok()) return {};
   std::string key;
-  if (!key_of(*parameters[0], key)) return interpreter.fail("get(): {} cannot be a key", type_name(*parameters[0]));
+  if (!interpreter.hash(*parameters[0], key))
+    return interpreter.fail("get(): {} cannot be a key", type_name(*parameters[0]));
   if (const Value* found = self.dict()->find(key)) return *found;
   return parameters[1] != nullptr ? *parameters[1] : Value(None{});
 }
@@ -315,7 +324,8 @@ bool can_insert(Interpreter& interpreter, const Value& value) {
 Value dict_pop(Interpreter& interpreter, const Value& self, Args& args) {
   Parameters parameters(interpreter, "pop", args, {"key", "default"}, 1);
   std::string key;
-  if (!interpreter.ok() || !key_of(*parameters[0], key)) return interpreter.fail("pop(): this cannot be a key");
+  if (!interpreter.ok() || !interpreter.hash(*parameters[0], key))
+    return interpreter.fail("pop(): this cannot be a key");
   const Value* found = self.dict()->find(key);
   if (found == nullptr) return parameters[1] != nullptr ? *parameters[1] : interpreter.fail("pop(): no such key");
   Value value = *found;
@@ -327,7 +337,8 @@ Value dict_pop(Interpreter& interpreter, const Value& self, Args& args) {
 Value dict_setdefault(Interpreter& interpreter, const Value& self, Args& args) {
   Parameters parameters(interpreter, "setdefault", args, {"key", "default"}, 1);
   std::string key;
-  if (!interpreter.ok() || !key_of(*parameters[0], key)) return interpreter.fail("setdefault(): this cannot be a key");
+  if (!interpreter.ok() || !interpreter.hash(*parameters[0], key))
+    return interpreter.fail("setdefault(): this cannot be a key");
   if (const Value* found = self.dict()->find(key)) return *found;
   Value value = parameters[1] != nullptr ? *parameters[1] : Value(None{});
   if (!can_insert(interpreter, value)) return {};
@@ -344,7 +355,7 @@ Value dict_update(Interpreter& interpreter, const Value& self, Args& args) {
   const auto entries = other->entries;
   for (const auto& [name, value] : entries) {
     std::string key;
-    if (!can_insert(interpreter, value) || !key_of(name, key)) return {};
+    if (!can_insert(interpreter, value) || !interpreter.hash(name, key)) return {};
     interpreter.heap().charge(2 * sizeof(Value) + key.size());
     self.dict()->set(std::move(key), name, value);
   }

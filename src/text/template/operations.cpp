@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "text/template/interpreter.h"
+#include "text/template/search.h"
 #include "text/template/unicode.h"
 
 namespace hearth::jinja {
@@ -113,7 +114,7 @@ bool Interpreter::equal(const Value& a, const Value& b, int depth) {
     if (left->entries.size() != right->entries.size()) return false;
     for (const auto& [name, value] : left->entries) {
       std::string key;
-      if (!key_of(name, key)) return false;
+      if (!hash(name, key)) return false;
       const Value* other = right->find(key);
       if (other == nullptr || !equal(value, *other, depth + 1)) return false;
     }
@@ -165,12 +166,12 @@ bool Interpreter::contains(const Value& container, const Value& item) {
       fail("'in' a string needs a string on its left, not {}", type_name(item));
       return false;
     }
-    charge(container.bytes().size());
-    return container.bytes().find(item.bytes()) != std::string::npos;
+    if (!charge(container.bytes().size() + item.bytes().size())) return false;
+    return Search(item.bytes(), Search::kForwards).find(container.bytes()) != std::string::npos;
   }
   if (const Dict* dict = container.dict()) {
     std::string key;
-    if (!key_of(item, key)) {
+    if (!hash(item, key)) {
       fail("{} cannot be a key of a dict", type_name(item));
       return false;
     }
@@ -196,6 +197,7 @@ std::vector<Value> Interpreter::iterate(const Value& value) {
   }
   if (const Dict* dict = value.dict()) {
     std::vector<Value> keys;
+    if (!charge(dict->entries.size() * sizeof(Value))) return keys;
     for (const auto& [name, _] : dict->entries) keys.push_back(name);
     return keys;
   }
@@ -282,7 +284,9 @@ void Interpreter::repr(TextBuilder& out, const Value& value, int depth) {
     const auto entry = [&](const Value* name, const std::string* attribute, const Value& item) {
       if (!std::exchange(first, false)) out.append(", ", true);
       if (name != nullptr) repr(out, *name, depth + 1);
-      if (attribute != nullptr) out.append(string_repr(*attribute), true);
+      if (attribute != nullptr && check_growth(attribute->size(), out.size_bytes() + attribute->size())) {
+        out.append(string_repr(*attribute), true);
+      }
       out.append(": ", true);
       repr(out, item, depth + 1);
     };
@@ -339,6 +343,7 @@ Value Interpreter::slice(const Value& object, const Value& start, const Value& s
   }
   const Int stride = step.is_none() ? Int{1} : integer(step, "the step of a slice");
   if (ok() && stride == 0) return fail("the step of a slice cannot be zero");
+  if (object.is_string() && !charge(object.bytes().size())) return {};
   const bool ascii = object.is_string() && is_ascii(object.bytes());
   std::vector<size_t> starts;
   if (object.is_string() && !ascii) {

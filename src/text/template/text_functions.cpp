@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/template/search.h"
+
 namespace hearth::jinja {
 namespace {
 
@@ -30,7 +32,7 @@ bool is_final_sigma(std::string_view text, size_t begin, size_t end) {
 // Calls kind_of(code point) for each code point and maps it; every piece keeps its origin.
 template <class KindOf>
 Value map_code_points(Interpreter& interpreter, const Text& text, KindOf kind_of) {
-  interpreter.charge(text.bytes.size() * 4);
+  if (!interpreter.charge(text.bytes.size() * kClassWork)) return {};
   TextBuilder builder;
   size_t hint = 0;
   std::string mapped;
@@ -58,13 +60,14 @@ Value map_code_points(Interpreter& interpreter, const Text& text, KindOf kind_of
 Value strip(Interpreter& interpreter, const Text& text, Side side, std::optional<std::string_view> set) {
   std::vector<char32_t> wanted;
   if (set) {
+    if (!interpreter.charge(set->size() * kClassWork)) return {};
     for (size_t pos = 0; pos < set->size();) wanted.push_back(next_code_point(*set, pos));
+    std::sort(wanted.begin(), wanted.end());
   }
   const auto strips = [&](char32_t c) {
-    return set ? std::find(wanted.begin(), wanted.end(), c) != wanted.end() : is_space(c);
+    return set ? std::binary_search(wanted.begin(), wanted.end(), c) : is_space(c);
   };
   const std::string& bytes = text.bytes;
-  interpreter.charge(wanted.size());
   size_t begin = 0;
   size_t end = bytes.size();
   while (side != Side::kRight && begin < end) {
@@ -78,6 +81,7 @@ Value strip(Interpreter& interpreter, const Text& text, Side side, std::optional
     if (!strips(next_code_point(bytes, next))) break;
     end = previous;
   }
+  interpreter.charge((bytes.size() - (end - begin)) * kClassWork);
   return interpreter.substring(text, begin, end);
 }
 
@@ -101,7 +105,7 @@ Value title(Interpreter& interpreter, const Text& text) {
 }
 
 Value replace(Interpreter& interpreter, const Text& text, const Text& from, const Text& to, Int count) {
-  if (!interpreter.charge(text.bytes.size())) return {};
+  if (!interpreter.charge(text.bytes.size() + from.bytes.size())) return {};
   TextBuilder builder;
   size_t begin = 0;
   size_t pos = 0;
@@ -119,7 +123,8 @@ Value replace(Interpreter& interpreter, const Text& text, const Text& from, cons
       pos += code_point_bytes(text.bytes, pos);
     }
   } else {
-    while (count != 0 && (pos = text.bytes.find(from.bytes, pos)) != std::string::npos) {
+    const Search search(from.bytes, Search::kForwards);
+    while (count != 0 && (pos = search.find(text.bytes, pos)) != std::string::npos) {
       if (!put(pos)) break;
       pos += from.bytes.size();
       begin = pos;
@@ -131,7 +136,8 @@ Value replace(Interpreter& interpreter, const Text& text, const Text& from, cons
 
 std::vector<Value> split(Interpreter& interpreter, const Text& text, std::optional<std::string_view> separator,
                          Int limit, bool from_right) {
-  interpreter.charge(text.bytes.size());
+  if (!interpreter.charge(separator ? text.bytes.size() + separator->size() : text.bytes.size() * kClassWork))
+    return {};
   const std::string& bytes = text.bytes;
   std::vector<std::pair<size_t, size_t>> parts;
   if (limit < 0) limit = static_cast<Int>(bytes.size()) + 1;
@@ -142,8 +148,9 @@ std::vector<Value> split(Interpreter& interpreter, const Text& text, std::option
     }
     if (from_right) {
       size_t end = bytes.size();
-      while (limit-- > 0 && end >= separator->size()) {
-        const size_t cut = bytes.rfind(*separator, end - separator->size());
+      const Search search(*separator, Search::kBackwards);
+      while (limit-- > 0) {
+        const size_t cut = search.rfind(bytes, end);
         if (cut == std::string::npos) break;
         parts.emplace_back(cut + separator->size(), end);
         end = cut;
@@ -151,8 +158,9 @@ std::vector<Value> split(Interpreter& interpreter, const Text& text, std::option
       parts.emplace_back(0, end);
     } else {
       size_t begin = 0;
+      const Search search(*separator, Search::kForwards);
       while (limit-- > 0) {
-        const size_t cut = bytes.find(*separator, begin);
+        const size_t cut = search.find(bytes, begin);
         if (cut == std::string::npos) break;
         parts.emplace_back(begin, cut);
         begin = cut + separator->size();
@@ -221,6 +229,7 @@ std::vector<Value> split_lines(Interpreter& interpreter, const Text& text, bool 
 }
 
 Value pad(Interpreter& interpreter, const Text& text, Int width, std::string_view fill, Side text_side) {
+  if (!interpreter.charge(text.bytes.size())) return {};
   const Int missing = width - Int{count_code_points(text.bytes)};
   TextBuilder builder;
   if (missing <= 0) {
@@ -246,7 +255,8 @@ Value escape(Interpreter& interpreter, const Value& value) {
   return interpreter.binary(Operator::kAdd, interpreter.text(TextBuilder(), true), Value(text));
 }
 
-bool is_case(std::string_view text, CharClass wanted) {
+bool is_case(Interpreter& interpreter, std::string_view text, CharClass wanted) {
+  if (!interpreter.charge(text.size() * kClassWork)) return false;
   bool found = false;
   for (size_t pos = 0; pos < text.size();) {
     const uint16_t mask = char_class(next_code_point(text, pos));

@@ -12,6 +12,9 @@ namespace hearth::jinja {
 
 enum class Side { kLeft, kRight, kBoth };
 
+// The class of a character is looked up in a table, which takes about as long as copying this many.
+inline constexpr size_t kClassWork = 8;
+
 // Without `set`: whitespace.
 Value strip(Interpreter& interpreter, const Text& text, Side side, std::optional<std::string_view> set);
 Value map_case(Interpreter& interpreter, const Text& text, CaseKind kind);
@@ -26,6 +29,6 @@ std::vector<Value> split_lines(Interpreter& interpreter, const Text& text, bool 
 Value pad(Interpreter& interpreter, const Text& text, Int width, std::string_view fill, Side text_side);
 Value escape(Interpreter& interpreter, const Value& value);
 // str.islower() for kLower, str.isupper() for kUpper.
-bool is_case(std::string_view text, CharClass wanted);
+bool is_case(Interpreter& interpreter, std::string_view text, CharClass wanted);
 
 }  // namespace hearth::jinja
