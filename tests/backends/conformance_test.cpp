@@ -142,23 +142,30 @@ class Conformance : public ::testing::TestWithParam<TestDevice> {
   std::unique_ptr<Backend> device_, reference_;
 };
 
-// x W^T in double with the error that a device may make: of f32 sums everywhere, and of activations rounded to integers
-// up to `limit` (0: none), a scale for each 32.
+// What a kernel rounds beside its f32 sums: activations to integers up to `limit` (0: not) with a scale for each
+// `block` columns, and every product by `relative` of itself.
+struct Rounding {
+  int limit = 0;
+  int64_t block = 32;
+  double relative = 0;
+};
+
+// x W^T in double with the error that a device may make.
 struct Product {
   std::vector<double> value, error;  // [rows, out]
 };
 
 Product multiply(std::span<const float> x, std::span<const float> w, int64_t rows, int64_t cols, int64_t out,
-                 int limit) {
+                 const Rounding& device) {
   Product p;
   for (int64_t r = 0; r < rows; ++r) {
     const float* a = x.data() + r * cols;
     std::vector<double> rounding(static_cast<size_t>(cols), 0.0);
-    for (int64_t block = 0; limit > 0 && block < cols; block += 32) {
-      int64_t end = std::min(block + 32, cols);
+    for (int64_t block = 0; device.limit > 0 && block < cols; block += device.block) {
+      int64_t end = std::min(block + device.block, cols);
       double largest = 0;
       for (int64_t c = block; c < end; ++c) largest = std::max(largest, std::abs(static_cast<double>(a[c])));
-      for (int64_t c = block; c < end; ++c) rounding[static_cast<size_t>(c)] = largest / limit * 0.51;
+      for (int64_t c = block; c < end; ++c) rounding[static_cast<size_t>(c)] = largest / device.limit * 0.51;
     }
     for (int64_t o = 0; o < out; ++o) {
       double sum = 0, size = 0, error = 0;
@@ -169,7 +176,7 @@ Product multiply(std::span<const float> x, std::span<const float> w, int64_t row
         error += std::abs(weight) * rounding[static_cast<size_t>(c)];
       }
       p.value.push_back(sum);
-      p.error.push_back(error + size * kEps * (8 + static_cast<double>(cols) / 8) + 1e-30);
+      p.error.push_back(error + size * (kEps * (8 + static_cast<double>(cols) / 8) + device.relative) + 1e-30);
     }
   }
   return p;
@@ -191,9 +198,21 @@ struct LinearCase {
 
 class LinearConformance : public Conformance {
  protected:
+  static Rounding rounding(PlanKind kind, const LinearCase& c) {
+    bool integer_codes = planar_format(c.format) && format_info(c.format).group != CanonicalGroup::kFloat;
+    std::string_view isa = GetParam().isa;
+    if (kind == PlanKind::kPrefill && isa == "amx") {  // both factors are two bf16
+      return {.relative = c.format == FormatId::kF32 ? 0 : 0x1p-15};
+    }
+    if (!integer_codes) return {};
+    if (c.activations == Activations::kInt8) return {.limit = 127};
+    if (kind == PlanKind::kDecode) return {.limit = 32767};
+    bool vnni = isa == "avxvnni" || isa == "avx512";
+    return vnni ? Rounding{.limit = 32767, .block = 256} : Rounding{};
+  }
+
   void run(const LinearCase& c) {
     const FormatInfo& info = format_info(c.format);
-    bool integer_codes = planar_format(c.format) && info.group != CanonicalGroup::kFloat;
     Random random(c.seed);
     GraphMaker m;
     std::vector<float> x = random.activations(kRows, c.cols);
@@ -236,11 +255,7 @@ class LinearConformance : public Conformance {
     auto tolerance = [&](PlanKind kind) {
       auto product = [&](size_t part) {
         std::vector<float> w = decode(m.graph.weight(op.parts[part].weight));
-        int limit = !integer_codes                        ? 0
-                    : c.activations == Activations::kInt8 ? 127
-                    : kind == PlanKind::kDecode           ? 32767
-                                                          : 0;
-        return multiply(x, w, kRows, c.cols, c.out, limit);
+        return multiply(x, w, kRows, c.cols, c.out, rounding(kind, c));
       };
       Product y = product(0);
       for (size_t i = 0; i < y.value.size(); ++i) {

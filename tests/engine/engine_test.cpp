@@ -494,7 +494,9 @@ TEST(Engine, RefusesImpossibleRequests) {
   auto all = engine->submit(std::move(r));
   ASSERT_TRUE(all);
   while (auto event = all->next()) {
-    if (auto* done = std::get_if<Done>(&*event)) EXPECT_EQ(done->reason, FinishReason::kContextFull);
+    if (auto* done = std::get_if<Done>(&*event)) {
+      EXPECT_EQ(done->reason, FinishReason::kContextFull);
+    }
   }
   r = fine;
   r.top_logprobs = 1001;

@@ -10,8 +10,8 @@
 namespace hearth::cpu {
 namespace {
 
-// The products of a tile are one of two classes. Panels are [n][16] f32, filled by the caller: of keys one for each page,
-// n = head_dim; of values one for each 16 entries, n = kKeyBlock tokens.
+// The products of a tile are one of two classes. Panels are [n][16] f32, filled by the caller: of keys one for each
+// page, n = head_dim; of values one for each 16 entries, n = kKeyBlock tokens.
 
 #if defined(__AMX_BF16__)
 
@@ -176,9 +176,9 @@ void attend_prefill_as(const PrefillAttention& a) {
   const int64_t rows = a.queries * a.heads;
   Products products(a, rows);
   const int64_t padded = products.padded_rows();
-  float* weights = products.rest;               // [padded][kKeyBlock]
-  float* best = weights + padded * kKeyBlock;   // [padded]
-  float* sums = best + padded;                  // [padded]
+  float* weights = products.rest;              // [padded][kKeyBlock]
+  float* best = weights + padded * kKeyBlock;  // [padded]
+  float* sums = best + padded;                 // [padded]
   for (int64_t r = 0; r < padded; ++r) best[r] = kMinusInf, sums[r] = 0;
   memset(a.out, 0, static_cast<size_t>(padded * kv.v_stride) * sizeof(float));
 
@@ -214,8 +214,7 @@ void attend_prefill_as(const PrefillAttention& a) {
       for (int64_t t = 0; t < tokens; ++t) {
         const uint8_t* from = page[t / kLanes];
         bool written = from && block + t <= last;  // beyond it the page holds anything
-        store(panel + t * kLanes,
-              written ? Kv::value(from + kv.v_offset_bytes, kv.v_stride, t % kLanes, d) : zero_f());
+        store(panel + t * kLanes, written ? Kv::value(from + kv.v_offset_bytes, kv.v_stride, t % kLanes, d) : zero_f());
       }
       products.value_panel_done(d / 16, tokens);
     }
