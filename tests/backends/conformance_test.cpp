@@ -207,8 +207,7 @@ class LinearConformance : public Conformance {
     if (!integer_codes) return {};
     if (c.activations == Activations::kInt8) return {.limit = 127};
     if (kind == PlanKind::kDecode) return {.limit = 32767};
-    bool vnni = isa == "avxvnni" || isa == "avx512";
-    return vnni ? Rounding{.limit = 32767, .block = 256} : Rounding{};
+    return isa.starts_with("avx") ? Rounding{.limit = 32767, .block = 256} : Rounding{};
   }
 
   void run(const LinearCase& c) {

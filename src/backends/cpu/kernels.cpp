@@ -31,7 +31,7 @@ constexpr KernelTable kTable = {
     .unpack = {unpack_f32, unpack_half<false>, unpack_half<true>, unpack_int<PlanarQ8_0>, unpack_int<PlanarQ4_0>,
                unpack_int<PlanarQ4_1>, unpack_int<PlanarQ5_0>, unpack_int<PlanarQ5_1>, unpack_int<PlanarQ4_K>,
                unpack_int<PlanarQ5_K>, unpack_int<PlanarQ6_K>},
-#if defined(__AVX512F__) || defined(__AVXVNNI__)
+#if defined(__AVX2__)
     .unpack_int = {nullptr, nullptr, nullptr, unpack_int_block<PlanarQ8_0>, unpack_int_block<PlanarQ4_0>,
                    unpack_int_block<PlanarQ4_1>, unpack_int_block<PlanarQ5_0>, unpack_int_block<PlanarQ5_1>,
                    unpack_int_block<PlanarQ4_K>, unpack_int_block<PlanarQ5_K>, unpack_int_block<PlanarQ6_K>},

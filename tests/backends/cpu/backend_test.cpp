@@ -294,9 +294,7 @@ TEST_P(CpuBackend, ForcedKernelsRun) {
                                  {"linear:gemm_int", 1e-3},
                                  {"linear:gemm_amx", 1e-3}}) {
     if (name == std::string("linear:gemm_amx") && GetParam() != "amx") continue;
-    if (name == std::string("linear:gemm_int") && (GetParam() == "portable" || GetParam() == "avx2")) {
-      continue;
-    }
+    if (name == std::string("linear:gemm_int") && GetParam() == "portable") continue;
     ASSERT_EQ(setenv("HEARTH_CPU_KERNEL", name, 1), 0);
     auto backend = make_cpu_backend({.threads = 2, .isa = GetParam()});
     ASSERT_EQ(unsetenv("HEARTH_CPU_KERNEL"), 0);
