@@ -1,7 +1,5 @@
 #include "backends/cpu/kv.h"
 
-#include <cstring>
-
 #include "base/check.h"
 #include "base/checked_math.h"
 
@@ -58,15 +56,6 @@ KvView KvPools::view(int32_t group, int64_t layer, int64_t kv_head, const int32_
           .head_dim = pool.group.head_dim,
           .v_stride = round_up<int64_t>(pool.group.head_dim, 16),
           .format = pool.format};
-}
-
-void KvPools::copy_page(int32_t group, int32_t from, int32_t to) {
-  Pool& pool = pools_[static_cast<size_t>(group)];
-  for (int64_t layer = 0; layer < pool.group.layers; ++layer) {
-    std::byte* base = pool.memory.data() + static_cast<size_t>(layer * pool.pages) * pool.page_bytes;
-    std::memcpy(base + static_cast<size_t>(to) * pool.page_bytes, base + static_cast<size_t>(from) * pool.page_bytes,
-                pool.page_bytes);
-  }
 }
 
 }  // namespace hearth::cpu

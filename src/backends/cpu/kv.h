@@ -23,8 +23,6 @@ class KvPools {
   const KvGroup& group(int32_t group) const { return pools_[static_cast<size_t>(group)].group; }
   KvFormat format(int32_t group) const { return pools_[static_cast<size_t>(group)].format; }
 
-  void copy_page(int32_t group, int32_t from, int32_t to);
-
  private:
   struct Pool {
     KvGroup group;
