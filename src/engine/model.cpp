@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <set>
 #include <utility>
 
@@ -40,6 +41,9 @@ namespace {
 
 // The program, its libraries and small tables.
 constexpr size_t kProgramBytes = size_t{64} << 20;
+
+// A model of so many bytes is loaded within a second.
+constexpr size_t kLoadsFastBytes = size_t{1} << 30;
 
 template <class T>
 struct Named {
@@ -154,14 +158,20 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
   impl->kv_type = kv_type;
   const auto load = [&]() -> Result<void> {
     Impl& m = *impl;
-    HEARTH_ASSIGN(m.model, build_graph(m.catalog));
-    HEARTH_TRY(run_passes(m.model.graph, options.disabled_passes));
-    HEARTH_ASSIGN(m.text, make_text(m.catalog.metadata(), options.chat_template));
-    if (m.text->vocab_size() > m.model.vocab_size) {
+    // On a thread of its own if there is one: building a tokenizer takes as long as loading a small model.
+    auto text = std::async([&] { return make_text(m.catalog.metadata(), options.chat_template); });
+    const auto finish_text = [&]() -> Result<void> {
+      HEARTH_ASSIGN(m.text, text.get());
+      if (m.text->vocab_size() <= m.model.vocab_size) return {};
       return fail(ErrorCode::kInvalidInput, "the vocabulary has {} tokens, but the model computes logits of {}",
                   m.text->vocab_size(), m.model.vocab_size);
-    }
+    };
+    HEARTH_ASSIGN(m.model, build_graph(m.catalog));
+    HEARTH_TRY(run_passes(m.model.graph, options.disabled_passes));
     const Graph& graph = m.model.graph;
+    // A long load must not end in an error that could have been known before it.
+    const bool loads_fast = m.catalog.total_bytes() <= kLoadsFastBytes;
+    if (!loads_fast) HEARTH_TRY(finish_text());
 
     const HostMemory memory = host_memory();
     BudgetRequest request{// Repacked copies take the place of the file's pages, which are released.
@@ -187,6 +197,7 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
                                                     .layout = layout,
                                                     .progress = options.progress,
                                                     .release = [&m](const TensorEntry& t) { m.catalog.release(t); }}));
+    if (loads_fast) HEARTH_TRY(finish_text());
     m.info = describe(m.catalog, m.model, *m.backend, path);
     m.info.context_tokens = budget.context_tokens;
     m.info.sequence_tokens = m.sequence_tokens;

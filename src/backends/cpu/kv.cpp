@@ -47,10 +47,9 @@ Result<KvPools> KvPools::allocate(std::vector<KvGroup> groups, KvType type, cons
 
 KvView KvPools::view(int32_t group, int64_t layer, int64_t kv_head, const int32_t* pages) const {
   const Pool& pool = pools_[static_cast<size_t>(group)];
-  size_t offset =
-      static_cast<size_t>(layer * pool.pages) * pool.page_bytes + static_cast<size_t>(kv_head) * pool.head_bytes;
+  size_t offset = static_cast<size_t>(layer) * pool.page_bytes + static_cast<size_t>(kv_head) * pool.head_bytes;
   return {.base = reinterpret_cast<uint8_t*>(pool.memory.data() + offset),
-          .page_stride_bytes = pool.page_bytes,
+          .page_stride_bytes = pool.page_bytes * static_cast<size_t>(pool.group.layers),
           .v_offset_bytes = pool.k_bytes,
           .pages = pages,
           .head_dim = pool.group.head_dim,

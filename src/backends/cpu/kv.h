@@ -1,4 +1,5 @@
-// Pages of keys and values in host memory: for each KV group one pool, [layer][page][kv head][K block, V block].
+// Pages of keys and values in host memory: for each KV group one pool, [page][layer][kv head][K block, V block]. All
+// layers of a page lie together, so that a few tokens take a few huge pages and not one for each layer.
 #pragma once
 
 #include <vector>
