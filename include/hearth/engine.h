@@ -65,7 +65,7 @@ struct Usage {
   int64_t cached_tokens = 0;     // of the prompt, found in the prefix tree
   int64_t generated_tokens = 0;  // with the one that ended it
   double queue_seconds = 0;
-  double prefill_seconds = 0;  // from the first step of the prompt to the first token
+  double prefill_seconds = 0;  // from the first step of the prompt to the first token, or to the end if none is wanted
   double decode_seconds = 0;   // from the first token to the last
 };
 
@@ -91,7 +91,7 @@ class Generation {
 
   // Blocks for the next event; nullopt after Done or Failed was returned.
   std::optional<Event> next();
-  // The same, at most `seconds`; nullopt also when the time is over (finished() tells which).
+  // The same, at most `seconds` (0 or less: not at all); nullopt also when the time is over (finished() tells which).
   std::optional<Event> next_within(double seconds);
   bool finished() const;
   // Takes effect within one step; Done with kCancelled follows, unless the end was on its way. Safe from any thread,

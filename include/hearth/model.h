@@ -15,12 +15,15 @@ namespace hearth {
 
 class Text;
 
+inline constexpr int64_t kMaxThreads = 1024;
+inline constexpr int64_t kMaxContextTokens = int64_t{1} << 30;
+
 struct ModelOptions {
   std::string device = "cpu";  // "cpu" or "reference"
-  int64_t threads = 0;         // 0: physical cores, affinity and cgroup quota decide
+  int64_t threads = 0;         // up to kMaxThreads; 0: physical cores, affinity and cgroup quota decide
   std::string isa;             // CPU only: "", "avx2", "avx512"
-  // Tokens of KV shared by all sequences. 0: the smallest of the model's context, 32768, and what fits into half of the
-  // memory that the weights leave.
+  // Tokens of KV shared by all sequences, up to kMaxContextTokens. 0: the smallest of the model's context, 32768, and
+  // what fits into half of the memory that the weights leave.
   int64_t context_tokens = 0;
   std::string kv_type = "f16";               // "f32", "f16", "q8"
   std::string activations = "default";       // "default": as exact as memory speed allows; "int8": the faster option
@@ -60,6 +63,8 @@ class Model {
 
   const ModelInfo& info() const;
   const Text& text() const;
+  // Bytes of keys and values that a token at this position reads: those of all positions that it sees.
+  size_t kv_bytes_read(int64_t position) const;
 
   struct Impl;
   Impl& impl() { return *impl_; }

@@ -26,7 +26,6 @@ struct DeviceInfo {
   std::string name;         // "cpu", "reference", "cuda:0"
   std::string description;  // "AVX-512 VNNI, 2 workers"
   int64_t workers = 0;      // CPU threads that compute; 0 where that means nothing
-  size_t memory_bytes = 0;  // what a model may use, limits of the environment included
 };
 
 struct LoadOptions {
@@ -36,6 +35,8 @@ struct LoadOptions {
   WeightLayout layout = WeightLayout::kAuto;
   // Called now and then on the loading thread with bytes done and bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> progress;
+  // Called for each tensor that the backend has copied: its file's pages may leave memory.
+  std::function<void(const TensorEntry&)> release;
 };
 
 // The rows of one sequence in a step: rows [first_row, first_row + rows) at positions [position, position + rows).
@@ -74,8 +75,6 @@ class DeviceModel {
   virtual ~DeviceModel() = default;
   // Records a plan of the loaded graph. Allocates what the plan needs; fails with kOutOfMemory or kUnsupported.
   virtual Result<std::unique_ptr<Executable>> record(const Plan& plan) = 0;
-  // Copies physical page `from` to `to` in all layers of a group.
-  virtual Result<void> copy_page(int32_t kv_group, int32_t from, int32_t to) = 0;
 };
 
 class Backend {
@@ -91,7 +90,7 @@ class Backend {
 };
 
 struct BackendOptions {
-  int64_t threads = 0;  // 0: physical cores, affinity and cgroup quota decide
+  int64_t threads = 0;  // at most kMaxThreads; 0: physical cores, affinity and cgroup quota decide
   std::string isa;      // CPU only: "", "avx2", "avx512"; an ISA that this machine lacks is an error
 };
 
@@ -101,7 +100,7 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const BackendOptions& options)
 Result<std::unique_ptr<Backend>> make_cuda_backend(const BackendOptions& options);
 Result<std::unique_ptr<Backend>> make_vulkan_backend(const BackendOptions& options);
 
-// By name: "cpu", "reference", "cuda", "vulkan". Fails with kUsage and the list of names.
+// By name: "cpu", "reference", "cuda", "vulkan". Fails with kUsage on another name or an impossible option.
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options);
 
 }  // namespace hearth

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <limits>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -50,9 +49,9 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-// The paths of this process in the cgroup trees: of v2 and of the v1 controllers `cpu` and `memory`.
+// The paths of this process in the cgroup trees: of v2 and of the v1 controller `cpu`.
 struct CgroupPaths {
-  std::string unified, cpu, memory;
+  std::string unified, cpu;
 };
 
 CgroupPaths read_cgroup_paths(const std::string& root) {
@@ -66,7 +65,6 @@ CgroupPaths read_cgroup_paths(const std::string& root) {
     std::istringstream names(controllers);
     for (std::string name; std::getline(names, name, ',');) {
       if (name == "cpu") paths.cpu = path;
-      if (name == "memory") paths.memory = path;
     }
   }
   return paths;
@@ -110,28 +108,6 @@ int64_t read_cpu_quota(const std::string& root, const CgroupPaths& paths) {
   return best;
 }
 
-size_t read_memory(const std::string& root, const CgroupPaths& paths) {
-  int64_t best = std::numeric_limits<int64_t>::max();
-  std::ifstream in(root + "/proc/meminfo");
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("MemAvailable:")) continue;
-    size_t digit = line.find_first_of("0123456789");
-    if (digit == std::string::npos) continue;
-    if (auto kib = read_number(line.substr(digit))) best = *kib * 1024;
-  }
-  auto limit = [&](std::optional<int64_t> max, std::optional<int64_t> used) {
-    if (max && used) best = std::min(best, std::max<int64_t>(0, *max - *used));
-  };
-  each_level(root + "/sys/fs/cgroup", paths.unified, [&](const std::string& directory) {
-    limit(read_number_file(directory + "/memory.max"), read_number_file(directory + "/memory.current"));
-  });
-  each_level(root + "/sys/fs/cgroup/memory", paths.memory, [&](const std::string& directory) {
-    limit(read_number_file(directory + "/memory.limit_in_bytes"),
-          read_number_file(directory + "/memory.usage_in_bytes"));
-  });
-  return best == std::numeric_limits<int64_t>::max() ? 0 : static_cast<size_t>(best);
-}
-
 }  // namespace
 
 int64_t CpuTopology::workers() const {
@@ -147,9 +123,7 @@ CpuTopology read_cpu_topology(const std::string& root) {
         read_line(root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
     if (!siblings || seen.insert(*siblings).second) topology.cores.push_back(cpu);
   }
-  CgroupPaths paths = read_cgroup_paths(root);
-  topology.cpu_quota = read_cpu_quota(root, paths);
-  topology.memory_bytes = read_memory(root, paths);
+  topology.cpu_quota = read_cpu_quota(root, read_cgroup_paths(root));
   return topology;
 }
 

@@ -1,7 +1,6 @@
-// What this process may use of the machine: cores and memory, with affinity, SMT and cgroup limits (v1 and v2) counted.
+// The cores that this process may use, with affinity, SMT and cgroup limits (v1 and v2) counted.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,9 +8,8 @@
 namespace hearth {
 
 struct CpuTopology {
-  std::vector<int> cores;   // one CPU number for each physical core that affinity allows, ascending
-  int64_t cpu_quota = 0;    // whole CPUs that the cgroup grants, at least 1; 0: no limit
-  size_t memory_bytes = 0;  // available now: MemAvailable, or what the cgroup leaves if that is less
+  std::vector<int> cores;  // one CPU number for each physical core that affinity allows, ascending
+  int64_t cpu_quota = 0;   // whole CPUs that the cgroup grants, at least 1; 0: no limit
 
   // Workers a pool should have: min(cores, quota), at least 1.
   int64_t workers() const;

@@ -48,9 +48,11 @@ std::atomic_flag lost_a_file;
 
 void on_bus_error(int signal, siginfo_t* info, void*) {
   auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  const bool is_fault = info->si_code > 0;  // not sent by somebody
   for (const Place& place : places) {
-    if (info->si_code <= 0 || address < place.begin || address >= place.end) continue;  // <= 0: somebody sent it
-    if (lost_a_file.test_and_set()) ::pause();                                          // another thread says it
+    if (!is_fault || address < place.begin || address >= place.end) continue;
+    // Another thread may be saying it already.
+    if (lost_a_file.test_and_set()) ::pause();
     char line[640] = "hearth: ";
     std::strcat(line, place.path.data());
     std::strcat(line, " became shorter while it was in use, or its disk failed: cannot go on without it\n");

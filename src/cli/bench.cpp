@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 #include <random>
 
 #include "base/bandwidth.h"
@@ -50,28 +50,48 @@ class Bench {
 
   // Tokens per second of a prompt that nothing in the cache begins like.
   Result<double> prefill(int64_t tokens, uint64_t seed) {
-    HEARTH_ASSIGN(std::vector<Usage> usage, run(random_prompt(tokens, seed), 1, 1));
-    return static_cast<double>(tokens - usage[0].cached_tokens) / usage[0].prefill_seconds;
+    HEARTH_ASSIGN(std::vector<Answer> answers, run(random_prompt(tokens, seed), 1, 1));
+    const Usage& usage = answers[0].usage;
+    return static_cast<double>(tokens - usage.cached_tokens) / usage.prefill_seconds;
   }
 
-  // Tokens per second of all sequences while each decodes `decode_tokens` after `depth` tokens, the same in each round.
+  // Tokens per second of all sequences together while all of them decode, each `decode_tokens` after `depth` tokens,
+  // the same in each round.
   Result<double> decode(int64_t depth) {
-    HEARTH_ASSIGN(std::vector<Usage> usage,
+    HEARTH_ASSIGN(std::vector<Answer> answers,
                   run(random_prompt(std::max<int64_t>(depth, 1), 7), flags_.decode_tokens + 1, flags_.sequences));
-    double rate = 0;
-    for (const Usage& u : usage) rate += static_cast<double>(u.generated_tokens - 1) / u.decode_seconds;
-    return rate;
+    Clock::time_point begin = Clock::time_point::min(), end = Clock::time_point::max();
+    for (const Answer& answer : answers) {
+      begin = std::max(begin, answer.arrived.front());
+      end = std::min(end, answer.arrived.back());
+    }
+    if (begin >= end) {
+      return fail(
+          ErrorCode::kUsage,
+          "the {} sequences never decoded at the same time: their prompts take longer to read than {} tokens to "
+          "decode; more --decode-tokens would work",
+          flags_.sequences, flags_.decode_tokens);
+    }
+    int64_t tokens = 0;
+    for (const Answer& answer : answers) {
+      tokens += std::ranges::count_if(answer.arrived, [&](Clock::time_point t) { return t > begin && t <= end; });
+    }
+    return static_cast<double>(tokens) / std::chrono::duration<double>(end - begin).count();
   }
 
   size_t bytes_per_step(int64_t depth) const {
-    const ModelInfo& info = model_.info();
-    double kv_per_token = static_cast<double>(info.kv_bytes) / static_cast<double>(info.context_tokens);
-    double tokens = static_cast<double>(depth) + static_cast<double>(flags_.decode_tokens) / 2;
-    return info.bytes_per_token + static_cast<size_t>(kv_per_token * tokens * static_cast<double>(flags_.sequences));
+    return model_.info().bytes_per_token +
+           model_.kv_bytes_read(depth + flags_.decode_tokens / 2) * static_cast<size_t>(flags_.sequences);
   }
 
  private:
-  Result<std::vector<Usage>> run(std::vector<int32_t> prompt, int64_t max_tokens, int64_t sequences) {
+  using Clock = std::chrono::steady_clock;
+  struct Answer {
+    std::vector<Clock::time_point> arrived;  // of each token
+    Usage usage;
+  };
+
+  Result<std::vector<Answer>> run(std::vector<int32_t> prompt, int64_t max_tokens, int64_t sequences) {
     std::vector<Generation> generations;
     for (int64_t s = 0; s < sequences; ++s) {
       Request request{.prompt = prompt, .max_tokens = max_tokens, .ignore_end = true};
@@ -80,20 +100,27 @@ class Bench {
       HEARTH_ASSIGN(Generation generation, engine_.submit(std::move(request)));
       generations.push_back(std::move(generation));
     }
-    std::vector<Usage> usage;
-    for (Generation& generation : generations) {
-      while (std::optional<Event> event = generation.next()) {
-        if (auto* done = std::get_if<Done>(&*event)) {
-          if (done->reason != FinishReason::kLength) {
-            return fail(ErrorCode::kUsage, "a sequence ended after {} tokens, before it was measured; -c gives more",
-                        done->usage.prompt_tokens + done->usage.generated_tokens);
-          }
-          usage.push_back(done->usage);
-        }
-        if (auto* failed = std::get_if<Failed>(&*event)) return std::move(failed->error);
+    std::vector<Answer> answers(generations.size());
+    for (size_t first = 0; first < generations.size();) {
+      // A step hands out the tokens of all sequences at once: waiting for those of one is enough.
+      for (size_t i = first; i < generations.size(); ++i) {
+        std::optional<Event> event = i == first ? generations[i].next() : generations[i].next_within(0);
+        for (; event; event = generations[i].next_within(0)) HEARTH_TRY(take(*event, max_tokens, answers[i]));
       }
+      while (first < generations.size() && generations[first].finished()) ++first;
     }
-    return usage;
+    return answers;
+  }
+
+  Result<void> take(Event& event, int64_t max_tokens, Answer& answer) {
+    if (std::holds_alternative<TokenEvent>(event)) answer.arrived.push_back(Clock::now());
+    if (auto* failed = std::get_if<Failed>(&event)) return std::move(failed->error);
+    auto* done = std::get_if<Done>(&event);
+    if (!done) return {};
+    answer.usage = done->usage;
+    if (done->reason == FinishReason::kLength) return {};
+    return fail(ErrorCode::kUsage, "the context of {} tokens ended after {} of {} tokens; a larger one (-c) would work",
+                model_.info().sequence_tokens, answer.arrived.size(), max_tokens);
   }
 
   const BenchFlags& flags_;

@@ -1,6 +1,8 @@
 #include "engine/generation.h"
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 namespace hearth {
@@ -43,7 +45,7 @@ Generation::~Generation() {
   if (state_) cancel();
 }
 
-std::optional<Event> Generation::next() { return next_within(-1); }
+std::optional<Event> Generation::next() { return next_within(std::numeric_limits<double>::infinity()); }
 
 std::optional<Event> Generation::next_within(double seconds) {
   State& state = *state_;
@@ -53,9 +55,10 @@ std::optional<Event> Generation::next_within(double seconds) {
     state.next = 0;
     std::unique_lock lock(state.mutex);
     const auto some = [&] { return !state.incoming.empty(); };
-    if (seconds < 0) {
+    constexpr double kForever = 1e9;  // clocks cannot add much more
+    if (seconds > kForever) {
       state.ready.wait(lock, some);
-    } else if (!state.ready.wait_for(lock, std::chrono::duration<double>(seconds), some)) {
+    } else if (!state.ready.wait_for(lock, std::chrono::duration<double>(std::max(0.0, seconds)), some)) {
       return std::nullopt;
     }
     state.outgoing.swap(state.incoming);

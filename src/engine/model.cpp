@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "graph/passes.h"
 #include "memory/budget.h"
 #include "memory/host_memory.h"
+#include "memory/kv_cache.h"
 #include "models/family.h"
 #include "plan/plan.h"
 
@@ -28,6 +30,7 @@ struct Model::Impl {
   std::unique_ptr<const Text> text;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<DeviceModel> device;
+  KvType kv_type = KvType::kF16;
   std::vector<int64_t> kv_pages;  // [KV group]
   int64_t sequence_tokens = 0;
   ModelInfo info;
@@ -38,6 +41,9 @@ namespace {
 
 // The program, its libraries and small tables.
 constexpr size_t kProgramBytes = size_t{64} << 20;
+
+// A model of so many bytes is loaded within a second.
+constexpr size_t kLoadsFastBytes = size_t{1} << 30;
 
 template <class T>
 struct Named {
@@ -63,11 +69,9 @@ constexpr Named<WeightLayout> kLayouts[] = {
 // Pages of a group for so many tokens of context. A group with a window gets what four sequences can see at most, if
 // that is less: a longer context costs it nothing.
 int64_t group_pages(const KvGroup& group, int64_t context_tokens) {
-  const int64_t all = ceil_div(context_tokens, kPageTokens);
-  if (group.window == 0) return all;
-  const int64_t most_rows = kPrefillRows[std::size(kPrefillRows) - 1];
-  const int64_t one = ceil_div(group.window + kPrefillGrid + most_rows, kPageTokens) + 1;
-  return std::min(all, 4 * one);
+  const int64_t rows = kPrefillGrid + kPrefillRows[std::size(kPrefillRows) - 1];
+  return std::min(ceil_div(context_tokens, kPageTokens),
+                  4 * pages_needed(context_tokens, group.window, rows, kPageTokens));
 }
 
 size_t kv_bytes(const Backend& backend, const Graph& graph, KvType type, int64_t context_tokens) {
@@ -91,22 +95,10 @@ size_t workspace_bytes(const Graph& graph) {
 // Bytes of the weights that every token reads. A table that is only gathered is not read.
 size_t bytes_per_token(const Graph& graph) {
   std::set<const TensorEntry*> read;
-  const auto add = [&](WeightId id) {
-    if (id) read.insert(graph.weight(id).tensor);
-  };
   for (const Node& node : graph.nodes) {
-    if (const auto* linear = std::get_if<LinearOp>(&node.op)) {
-      for (const LinearOp::Part& part : linear->parts) {
-        add(part.weight);
-        add(part.bias);
-      }
-      if (linear->norm) add(linear->norm->weight);
-    } else if (const auto* norm = std::get_if<RmsNormOp>(&node.op)) {
-      add(norm->norm.weight);
-    } else if (const auto* attention = std::get_if<AttentionOp>(&node.op)) {
-      if (attention->q_norm) add(attention->q_norm->weight);
-      if (attention->k_norm) add(attention->k_norm->weight);
-    }
+    for_each_weight(node.op, [&](WeightId id, WeightUse use) {
+      if (use != WeightUse::kGathered) read.insert(graph.weight(id).tensor);
+    });
   }
   size_t bytes = 0;
   for (const TensorEntry* tensor : read) bytes += tensor->bytes.size();
@@ -138,6 +130,15 @@ Model::~Model() = default;
 const ModelInfo& Model::info() const { return impl_->info; }
 const Text& Model::text() const { return *impl_->text; }
 
+size_t Model::kv_bytes_read(int64_t position) const {
+  size_t bytes = 0;
+  for (const KvGroup& group : impl_->model.graph.kv_groups) {
+    const int64_t seen = group.window > 0 ? std::min(position + 1, group.window) : position + 1;
+    bytes += impl_->backend->page_bytes(group, impl_->kv_type) / kPageTokens * static_cast<size_t>(seen);
+  }
+  return bytes;
+}
+
 Result<std::shared_ptr<Model>> Model::open(const std::string& path, const ModelOptions& options) {
   return guarded(path, [&] { return Impl::open(path, options); });
 }
@@ -146,28 +147,31 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
   HEARTH_ASSIGN(const KvType kv_type, parse_name("kv_type", options.kv_type, kKvTypes));
   HEARTH_ASSIGN(const Activations activations, parse_name("activations", options.activations, kActivations));
   HEARTH_ASSIGN(const WeightLayout layout, parse_name("layout", options.layout, kLayouts));
-  if (options.context_tokens < 0 || options.context_tokens > int64_t{1} << 30) {
+  if (options.context_tokens < 0 || options.context_tokens > kMaxContextTokens) {
     return fail(ErrorCode::kUsage, "context_tokens is {}; it must be from 1 to {}, or 0 to let Hearth decide",
-                options.context_tokens, int64_t{1} << 30);
-  }
-  if (options.threads < 0 || options.threads > 4096) {
-    return fail(ErrorCode::kUsage, "threads is {}; it must be from 1 to 4096, or 0 to let Hearth decide",
-                options.threads);
+                options.context_tokens, kMaxContextTokens);
   }
   HEARTH_ASSIGN(auto backend, make_backend(options.device, {.threads = options.threads, .isa = options.isa}));
   HEARTH_ASSIGN(Catalog catalog, open_gguf(path));
   auto impl = std::make_unique<Impl>(std::move(catalog));
   impl->backend = std::move(backend);
+  impl->kv_type = kv_type;
   const auto load = [&]() -> Result<void> {
     Impl& m = *impl;
-    HEARTH_ASSIGN(m.model, build_graph(m.catalog));
-    HEARTH_TRY(run_passes(m.model.graph, options.disabled_passes));
-    HEARTH_ASSIGN(m.text, make_text(m.catalog.metadata(), options.chat_template));
-    if (m.text->vocab_size() > m.model.vocab_size) {
+    // On a thread of its own if there is one: building a tokenizer takes as long as loading a small model.
+    auto text = std::async([&] { return make_text(m.catalog.metadata(), options.chat_template); });
+    const auto finish_text = [&]() -> Result<void> {
+      HEARTH_ASSIGN(m.text, text.get());
+      if (m.text->vocab_size() <= m.model.vocab_size) return {};
       return fail(ErrorCode::kInvalidInput, "the vocabulary has {} tokens, but the model computes logits of {}",
                   m.text->vocab_size(), m.model.vocab_size);
-    }
+    };
+    HEARTH_ASSIGN(m.model, build_graph(m.catalog));
+    HEARTH_TRY(run_passes(m.model.graph, options.disabled_passes));
     const Graph& graph = m.model.graph;
+    // A long load must not end in an error that could have been known before it.
+    const bool loads_fast = m.catalog.total_bytes() <= kLoadsFastBytes;
+    if (!loads_fast) HEARTH_TRY(finish_text());
 
     const HostMemory memory = host_memory();
     BudgetRequest request{// Repacked copies take the place of the file's pages, which are released.
@@ -191,7 +195,9 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
                                                     .kv_pages = m.kv_pages,
                                                     .activations = activations,
                                                     .layout = layout,
-                                                    .progress = options.progress}));
+                                                    .progress = options.progress,
+                                                    .release = [&m](const TensorEntry& t) { m.catalog.release(t); }}));
+    if (loads_fast) HEARTH_TRY(finish_text());
     m.info = describe(m.catalog, m.model, *m.backend, path);
     m.info.context_tokens = budget.context_tokens;
     m.info.sequence_tokens = m.sequence_tokens;

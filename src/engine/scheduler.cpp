@@ -360,8 +360,9 @@ void Scheduler::complete_step() {
 }
 
 void Scheduler::draw(Sequence& s, std::span<float> logits) {
-  if (s.request.max_tokens == 0) {
-    if (all_finite(logits)) return finish(s, FinishReason::kLength);
+  if (s.request.max_tokens == 0 && all_finite(logits)) {
+    s.usage.prefill_seconds = seconds_between(s.prefill_started, Clock::now());
+    return finish(s, FinishReason::kLength);
   }
   Result<int32_t> token = sampler_.draw(logits, s.request.sampling, s.tokens, s.size());
   if (!token) {

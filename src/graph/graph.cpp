@@ -166,36 +166,6 @@ class Verifier {
 
 }  // namespace
 
-std::string_view op_name(const Op& op) {
-  static constexpr std::string_view kNames[] = {"embed",     "rms_norm", "linear", "rope",
-                                                "attention", "glu",      "add",    "gather_rows"};
-  static_assert(std::size(kNames) == std::variant_size_v<Op>);
-  return kNames[op.index()];
-}
-
 Result<void> verify(const Graph& graph) { return Verifier(graph).run(); }
-
-std::string to_string(const Graph& graph) {
-  std::string text;
-  for (const Node& node : graph.nodes) {
-    fmt::format_to(std::back_inserter(text), "{:<24} {:<11}", node.name, op_name(node.op));
-    for_each_input(node.op, [&](ValueId id) { fmt::format_to(std::back_inserter(text), " {}", graph.value(id).name); });
-    text += " ->";
-    for_each_output(node.op, [&](ValueId id) {
-      fmt::format_to(std::back_inserter(text), " {}[{}]", graph.value(id).name, graph.value(id).cols);
-    });
-    if (const auto* linear = std::get_if<LinearOp>(&node.op)) {
-      if (linear->norm) text += " +norm";
-      if (linear->glu) text += " +glu";
-      if (linear->residual) text += " +residual";
-    }
-    if (const auto* attention = std::get_if<AttentionOp>(&node.op)) {
-      if (attention->q_norm) text += " +head_norm";
-      if (attention->rope) text += " +rope";
-    }
-    text += '\n';
-  }
-  return text;
-}
 
 }  // namespace hearth

@@ -153,9 +153,6 @@ struct GatherRowsOp {
 
 using Op = std::variant<EmbedOp, RmsNormOp, LinearOp, RopeOp, AttentionOp, GluOp, AddOp, GatherRowsOp>;
 
-// "embed", "rms_norm", "linear" ...
-std::string_view op_name(const Op& op);
-
 struct Node {
   std::string name;  // as the checkpoint calls it: "blk.3.attn_q"
   Op op;
@@ -173,48 +170,70 @@ struct Graph {
   const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id.index)]; }
 };
 
+// A visitor made of one function for each op: an op that one of them lacks does not compile.
+template <class... Fs>
+struct Overload : Fs... {
+  using Fs::operator()...;
+};
+template <class... Fs>
+Overload(Fs...) -> Overload<Fs...>;
+
 // Calls f(ValueId) for each value that the op reads, in the order of its fields.
 template <class F>
 void for_each_input(const Op& op, F&& f) {
-  std::visit(
-      [&](const auto& o) {
-        using T = std::decay_t<decltype(o)>;
-        if constexpr (std::is_same_v<T, RmsNormOp> || std::is_same_v<T, RopeOp> || std::is_same_v<T, GatherRowsOp>) {
-          f(o.x);
-        } else if constexpr (std::is_same_v<T, LinearOp>) {
-          f(o.x);
-          if (o.residual) f(o.residual);
-        } else if constexpr (std::is_same_v<T, AttentionOp>) {
-          f(o.q), f(o.k), f(o.v);
-        } else if constexpr (std::is_same_v<T, GluOp>) {
-          f(o.gate), f(o.up);
-        } else if constexpr (std::is_same_v<T, AddOp>) {
-          f(o.a), f(o.b);
-        }
-      },
-      op);
+  std::visit(Overload{[&](const EmbedOp&) {},  //
+                      [&](const RmsNormOp& o) { f(o.x); },
+                      [&](const LinearOp& o) {
+                        f(o.x);
+                        if (o.residual) f(o.residual);
+                      },
+                      [&](const RopeOp& o) { f(o.x); }, [&](const AttentionOp& o) { f(o.q), f(o.k), f(o.v); },
+                      [&](const GluOp& o) { f(o.gate), f(o.up); }, [&](const AddOp& o) { f(o.a), f(o.b); },
+                      [&](const GatherRowsOp& o) { f(o.x); }},
+             op);
 }
 
 // Calls f(ValueId) for each value that the op writes.
 template <class F>
 void for_each_output(const Op& op, F&& f) {
-  std::visit(
-      [&](const auto& o) {
-        using T = std::decay_t<decltype(o)>;
-        if constexpr (std::is_same_v<T, LinearOp>) {
-          for (size_t i = 0; i < (o.glu ? 1 : o.parts.size()); ++i) f(o.parts[i].out);
-        } else {
-          f(o.out);
-        }
-      },
-      op);
+  std::visit(Overload{[&](const EmbedOp& o) { f(o.out); }, [&](const RmsNormOp& o) { f(o.out); },
+                      [&](const LinearOp& o) {
+                        for (size_t i = 0; i < (o.glu ? 1 : o.parts.size()); ++i) f(o.parts[i].out);
+                      },
+                      [&](const RopeOp& o) { f(o.out); }, [&](const AttentionOp& o) { f(o.out); },
+                      [&](const GluOp& o) { f(o.out); }, [&](const AddOp& o) { f(o.out); },
+                      [&](const GatherRowsOp& o) { f(o.out); }},
+             op);
+}
+
+enum class WeightUse {
+  kGathered,  // rows are picked from it
+  kMatrix,    // a product reads all of it
+  kVector,    // a norm or a bias, read whole
+};
+
+// Calls f(WeightId, WeightUse) for each weight that the op reads.
+template <class F>
+void for_each_weight(const Op& op, F&& f) {
+  auto norm = [&](const std::optional<Norm>& n) {
+    if (n) f(n->weight, WeightUse::kVector);
+  };
+  std::visit(Overload{[&](const EmbedOp& o) { f(o.table, WeightUse::kGathered); },
+                      [&](const RmsNormOp& o) { f(o.norm.weight, WeightUse::kVector); },
+                      [&](const LinearOp& o) {
+                        for (const LinearOp::Part& part : o.parts) {
+                          f(part.weight, WeightUse::kMatrix);
+                          if (part.bias) f(part.bias, WeightUse::kVector);
+                        }
+                        norm(o.norm);
+                      },
+                      [&](const RopeOp&) {}, [&](const AttentionOp& o) { norm(o.q_norm), norm(o.k_norm); },
+                      [&](const GluOp&) {}, [&](const AddOp&) {}, [&](const GatherRowsOp&) {}},
+             op);
 }
 
 // Checks what every graph must satisfy: values written once and before they are read, shapes that fit the weights,
 // head counts that divide, one writer of `logits`. An error is a bug of a model family or of a pass.
 Result<void> verify(const Graph& graph);
-
-// One line per node, for `plan` listings and test failures.
-std::string to_string(const Graph& graph);
 
 }  // namespace hearth

@@ -5,11 +5,11 @@
 namespace hearth {
 
 static constexpr Pass kPasses[] = {
-    {"merge_linears", "matrices that multiply the same value become one step", merge_linears},
-    {"fold_norm", "a norm that only feeds matrices is done by their step", fold_norm},
-    {"fold_glu", "act(gate) * up is done while gate and up are written", fold_glu},
-    {"fold_residual", "the residual is added while a matrix writes its result", fold_residual},
-    {"fold_rope", "head norms and rotation are done by attention", fold_rope},
+    {"merge_linears", merge_linears},  // matrices that multiply the same value become one step
+    {"fold_norm", fold_norm},          // a norm that only feeds matrices is done by their step
+    {"fold_glu", fold_glu},            // act(gate) * up is done while gate and up are written
+    {"fold_residual", fold_residual},  // the residual is added while a matrix writes its result
+    {"fold_rope", fold_rope},          // head norms and rotation are done by attention
 };
 
 std::span<const Pass> all_passes() { return kPasses; }

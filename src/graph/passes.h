@@ -11,7 +11,6 @@ namespace hearth {
 
 struct Pass {
   std::string_view name;
-  std::string_view what;  // one line for listings
   void (*run)(Graph&);
 };
 

@@ -62,7 +62,6 @@ void apply_limit(const ControlGroupFiles& files, const std::string& folder, Host
                        read_field(folder + "/memory.stat", files.active).value_or(0);
   const size_t held = usage - std::min(usage, cache);
   const size_t available = *limit - std::min(*limit, held);
-  memory.total_bytes = std::min(memory.total_bytes, *limit);
   if (available < memory.available_bytes) {
     memory.available_bytes = available;
     memory.limited = true;
@@ -84,10 +83,8 @@ void apply_groups(const ControlGroupFiles& files, std::string path, HostMemory& 
 }  // namespace
 
 HostMemory host_memory(const std::string& root) {
-  HostMemory memory{.total_bytes = kNoLimit, .available_bytes = kNoLimit};
-  const std::string meminfo = root + "/proc/meminfo";
-  if (auto kib = read_field(meminfo, "MemTotal")) memory.total_bytes = *kib * 1024;
-  if (auto kib = read_field(meminfo, "MemAvailable")) memory.available_bytes = *kib * 1024;
+  HostMemory memory{.available_bytes = kNoLimit};
+  if (auto kib = read_field(root + "/proc/meminfo", "MemAvailable")) memory.available_bytes = *kib * 1024;
 
   std::ifstream groups(root + "/proc/self/cgroup");
   std::string line;

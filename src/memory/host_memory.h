@@ -7,7 +7,6 @@
 namespace hearth {
 
 struct HostMemory {
-  size_t total_bytes = 0;      // of the machine, or the tightest limit of a control group
   size_t available_bytes = 0;  // without pushing anyone else out; the page cache counts as available
   bool limited = false;        // a control group decides, not the machine
 };

@@ -16,6 +16,12 @@ int64_t most_pages(std::span<const KvGroupPages> groups) {
 
 }  // namespace
 
+int64_t pages_needed(int64_t tokens, int64_t window, int64_t rows, int64_t page_tokens) {
+  const int64_t all = ceil_div(tokens, page_tokens);
+  // The window can begin inside a page.
+  return window == 0 ? all : std::min(all, ceil_div(window + rows, page_tokens) + 1);
+}
+
 // A node without any page is of use only above nodes that have some (sliding windows), so that four nodes for each page
 // of the largest group are plenty.
 KvCache::KvCache(std::span<const KvGroupPages> groups, int64_t page_tokens, bool keep_prefixes)
@@ -209,10 +215,7 @@ int64_t KvCache::available(int64_t group) const {
 }
 
 int64_t KvCache::pages_needed(int64_t group, int64_t tokens, int64_t rows) const {
-  const int64_t all = ceil_div(tokens, page_tokens_);
-  const int64_t window = groups_[static_cast<size_t>(group)].window;
-  // The window can begin inside a page.
-  return window == 0 ? all : std::min(all, ceil_div(window + rows, page_tokens_) + 1);
+  return hearth::pages_needed(tokens, groups_[static_cast<size_t>(group)].window, rows, page_tokens_);
 }
 
 KvCacheStats KvCache::stats() const {

@@ -16,6 +16,10 @@ struct KvGroupPages {
   int64_t window = 0;  // a query at position i sees keys j with i - window < j <= i; 0: all j <= i
 };
 
+// Pages of a group that a sequence of `tokens` tokens needs when at most `rows` positions are computed between the
+// position of a KvCache::drop_behind() and the next. `window`: as above.
+int64_t pages_needed(int64_t tokens, int64_t window, int64_t rows, int64_t page_tokens);
+
 // The pages of one sequence.
 struct PageTable {
   // [group][logical page]: the physical page; -1: the page lies behind the window and was given back.
@@ -58,11 +62,8 @@ class KvCache {
 
   // Pages that extend() could hand out in this group.
   int64_t available(int64_t group) const;
-  // Pages of this group that a sequence of `tokens` tokens needs when at most `rows` positions are computed between the
-  // position of a drop_behind() and the next.
   int64_t pages_needed(int64_t group, int64_t tokens, int64_t rows) const;
   int64_t groups() const { return static_cast<int64_t>(groups_.size()); }
-  int64_t page_tokens() const { return page_tokens_; }
 
   // Drops every cached page that no live sequence uses.
   void clear();

@@ -29,8 +29,16 @@ Result<Dense> read_dense(GraphBuilder& b) {
 
   HEARTH_ASSIGN(b.model().context_length, b.integer("context_length", 1, int64_t{1} << 31));
   b.model().vocab_size = d.vocab;
-  b.model().layers = d.layers;
   return d;
+}
+
+Result<void> refuse_window(const GraphBuilder& b) {
+  HEARTH_ASSIGN(int64_t context, b.integer("context_length", 1, int64_t{1} << 31));
+  HEARTH_ASSIGN(int64_t window, b.integer_or("attention.sliding_window", 0, 0, int64_t{1} << 31));
+  if (window == 0 || window >= context) return {};
+  return fail(ErrorCode::kUnsupported,
+              "metadata key {}: a window of {} tokens is not supported for this family; files without the key work",
+              b.key("attention.sliding_window"), window);
 }
 
 Result<ValueId> attention_block(GraphBuilder& b, const Dense& d, const std::string& prefix, ValueId x,

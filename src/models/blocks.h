@@ -20,6 +20,10 @@ struct Dense {
 // Reads them and sets the fields of ModelGraph.
 Result<Dense> read_dense(GraphBuilder& b);
 
+// For families whose released checkpoints have no window. A file that states one shorter than its context is refused:
+// in which layers it counts is not in the file.
+Result<void> refuse_window(const GraphBuilder& b);
+
 struct AttentionBlock {
   int32_t rope = 0;
   int64_t window = 0;    // 0: full

@@ -38,8 +38,6 @@ class GraphBuilder {
   Result<WeightId> optional_vector(std::string_view name, int64_t cols);
   // Values of a small vector that the builder folds into the graph (rope factors). Marks it as used.
   Result<std::vector<float>> read_vector(std::string_view name, int64_t cols);
-  // Tensors that the family knowingly does not use.
-  void ignore(std::string_view name) { used_.insert(std::string(name)); }
 
   // ---- ops; names are those of the checkpoint ----
   ValueId embed(std::string name, WeightId table);

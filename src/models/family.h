@@ -21,12 +21,10 @@ struct ModelGraph {
   std::string architecture;
   int64_t context_length = 0;  // tokens it was trained for
   int64_t vocab_size = 0;      // logits
-  int64_t layers = 0;
 };
 
 struct Family {
   std::string_view architecture;  // general.architecture
-  std::string_view what;          // for listings: "Llama 1-3, SmolLM2, Mistral without a window"
   Result<void> (*build)(GraphBuilder&);
 };
 

@@ -6,6 +6,7 @@ namespace hearth {
 
 Result<void> build_qwen3(GraphBuilder& b) {
   HEARTH_ASSIGN(Dense d, read_dense(b));
+  HEARTH_TRY(refuse_window(b));
   HEARTH_ASSIGN(Rope rope, read_rope(b, d.head_dim, RopePairing::kHalf));
   return build_prenorm_decoder(b, d, {.rope = b.add_rope(std::move(rope)), .qk_norm = true});
 }

@@ -50,8 +50,6 @@
 
 namespace hearth {
 
-enum class Layout : uint8_t { kNative, kPlanar };
-
 inline constexpr int64_t kPanelRows = 16;
 inline constexpr size_t kPlanarAlign = 64;  // alignment of a planar buffer that kernels may count on
 

@@ -17,13 +17,6 @@ std::string Utf8Stream::push(std::string_view bytes) {
 
 std::string Utf8Stream::finish() { return lossy_utf8(std::exchange(held_, {})); }
 
-std::string StreamDecoder::push(int32_t id) {
-  if (tokenizer_.is_hidden(id) && !options_.special) return {};
-  DecodeOptions decode{.special = options_.special, .strip_space_prefix = first_ && options_.strip_space_prefix};
-  first_ = false;
-  return utf8_.push(tokenizer_.decode({&id, 1}, decode));
-}
-
 Result<StopMatcher> StopMatcher::create(std::vector<std::string> stops) {
   StopMatcher matcher;
   for (std::string& stop : stops) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "text/tokenizer.h"
 
 namespace hearth {
 
@@ -20,29 +19,6 @@ class Utf8Stream {
 
  private:
   std::string held_;
-};
-
-struct StreamDecoderOptions {
-  bool special = false;  // print control tokens too
-  // For a text that starts here; off for an answer that continues a prompt, whose leading space belongs to it.
-  bool strip_space_prefix = false;
-};
-
-// Token ids of one sequence to text. The tokenizer must outlive it.
-class StreamDecoder {
- public:
-  explicit StreamDecoder(const Tokenizer& tokenizer, const StreamDecoderOptions& options = {})
-      : tokenizer_(tokenizer), options_(options) {}
-
-  // The text that is complete with this token; often empty or more than one character.
-  std::string push(int32_t id);
-  std::string finish() { return utf8_.finish(); }
-
- private:
-  const Tokenizer& tokenizer_;
-  StreamDecoderOptions options_;
-  Utf8Stream utf8_;
-  bool first_ = true;
 };
 
 // Looks for stop strings in a stream of text. Of several it takes the one that is complete first, and the longest of

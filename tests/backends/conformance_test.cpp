@@ -477,38 +477,6 @@ TEST_P(Conformance, Attention) {
   }
 }
 
-// A copied page is a page of its own.
-TEST_P(Conformance, CopyPage) {
-  Random random(2);
-  GraphMaker m;
-  m.graph.kv_groups.push_back({.layers = 1, .kv_heads = 2, .head_dim = 32});
-  auto table = [&](const char* name, int64_t cols) {
-    return m.embed(name, m.weight(name, 40, cols, random.normal(40 * cols)));
-  };
-  m.finish(m.attention("attention",
-                       {.q = table("q", 64), .k = table("k", 64), .v = table("v", 64), .heads = 2, .scale = 0.2f}));
-  auto model = device_->load(m.graph, {.kv_type = KvType::kF32, .kv_pages = {4}});
-  ASSERT_TRUE(model) << model.error().message;
-  Plan plan = make_single_lane_plan(m.graph, {PlanKind::kDecode, 16});
-  auto executable = (*model)->record(plan);
-  ASSERT_TRUE(executable) << executable.error().message;
-  auto last_row = [&](int32_t page, int32_t position, std::vector<int32_t> tokens) {
-    int32_t pages[] = {page}, rows[] = {static_cast<int32_t>(tokens.size()) - 1};
-    StepSequence sequences[] = {
-        {.first_row = 0, .rows = static_cast<int32_t>(tokens.size()), .position = position, .pages = {pages}}};
-    EXPECT_TRUE((*executable)->launch({.tokens = tokens, .sequences = sequences, .logit_rows = rows}));
-    EXPECT_TRUE((*executable)->wait());
-    std::vector<float> out(64, NAN);
-    EXPECT_TRUE((*executable)->read_logits(out));
-    return out;
-  };
-  last_row(1, 0, {1, 2, 3, 4, 5});
-  ASSERT_TRUE((*model)->copy_page(0, 1, 3));
-  std::vector<float> original = last_row(1, 5, {6});
-  last_row(1, 0, {30, 31, 32, 33, 34, 35});
-  EXPECT_EQ(last_row(3, 5, {6}), original);
-}
-
 std::vector<TestDevice> tested_devices() {
   std::vector<TestDevice> devices;
   for (const TestDevice& device : test_devices()) {

@@ -34,12 +34,11 @@ TEST(CpuTopology, ThisMachine) {
   EXPECT_GE(t.cores.size(), 1u);
   EXPECT_GE(t.workers(), 1);
   EXPECT_LE(t.workers(), static_cast<int64_t>(t.cores.size()));
-  EXPECT_GT(t.memory_bytes, size_t{1} << 20);
 }
 
 TEST(CpuTopology, SiblingsAreOneCore) {
   FakeRoot root;
-  for (int cpu = 0; cpu < 1024; ++cpu) {
+  for (int cpu : root.read().cores) {  // of CPUs that nothing is known about each counts as a core
     root.write("sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list", "0-1023\n");
   }
   EXPECT_EQ(root.read().cores.size(), 1u);
@@ -65,18 +64,6 @@ TEST(CpuTopology, QuotaOfVersionOne) {
   EXPECT_EQ(root.read().cpu_quota, 0);
   root.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");  // the container's own group is mounted as the root
   EXPECT_EQ(root.read().cpu_quota, 2);
-}
-
-TEST(CpuTopology, MemoryIsTheLeastOfAllLimits) {
-  FakeRoot root;
-  root.write("proc/meminfo", "MemTotal:       2000 kB\nMemAvailable:   1000 kB\n");
-  EXPECT_EQ(root.read().memory_bytes, 1000u * 1024);
-  root.write("proc/self/cgroup", "0::/\n");
-  root.write("sys/fs/cgroup/memory.max", "500000\n");
-  root.write("sys/fs/cgroup/memory.current", "200000\n");
-  EXPECT_EQ(root.read().memory_bytes, 300000u);
-  root.write("sys/fs/cgroup/memory.max", "max\n");
-  EXPECT_EQ(root.read().memory_bytes, 1000u * 1024);
 }
 
 }  // namespace

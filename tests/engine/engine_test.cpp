@@ -354,6 +354,7 @@ TEST(Engine, MaxTokensZeroOnlyReadsThePrompt) {
   const Collected all = run(*engine, greedy(random_prompt(1, 70), 0));
   EXPECT_EQ(all.tokens.size(), 0u);
   EXPECT_EQ(all.done->reason, FinishReason::kLength);
+  EXPECT_GT(all.done->usage.prefill_seconds, 0);
   EXPECT_EQ(run(*engine, greedy(random_prompt(1, 70), 0)).done->usage.cached_tokens, 64);
 }
 
@@ -593,8 +594,11 @@ TEST(Engine, NextWithinGivesUpInTime) {
   auto engine = start(model);
   auto generation = engine->submit(greedy(random_prompt(1, 20), 2));
   EXPECT_FALSE(generation->next_within(0.001));
+  EXPECT_FALSE(generation->next_within(0));
+  EXPECT_FALSE(generation->next_within(-1));
+  EXPECT_FALSE(generation->next_within(std::numeric_limits<double>::quiet_NaN()));
   EXPECT_FALSE(generation->finished());
-  EXPECT_TRUE(generation->next_within(10));
+  EXPECT_TRUE(generation->next_within(1e300));
   EXPECT_TRUE(collect(*generation).done);
 }
 

@@ -61,11 +61,6 @@ class FakeDevice final : public DeviceModel {
 
   Result<std::unique_ptr<Executable>> record(const Plan& plan) override;
 
-  Result<void> copy_page(int32_t group, int32_t from, int32_t to) override {
-    for (int64_t i = 0; i < kPageTokens; ++i) slot(group, to, i) = slot(group, from, i);
-    return {};
-  }
-
   KvEntry& slot(int64_t group, int32_t page, int64_t index) {
     HEARTH_CHECK(page >= 0 && page < options_.pages[static_cast<size_t>(group)], "page {} of group {}", page, group);
     return pages_[static_cast<size_t>(group)][static_cast<size_t>(page * kPageTokens + index)];

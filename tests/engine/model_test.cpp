@@ -59,6 +59,10 @@ TEST_F(RealModel, KnowsTheCapitalOfFrance) {
   EXPECT_EQ(model->info().context_tokens, 1024);
   EXPECT_EQ(model->info().sequence_tokens, 1024);
   EXPECT_NEAR(static_cast<double>(model->info().parameters), 134.5e6, 1e6);
+  constexpr size_t kOneToken = 30 * 3 * 2 * 64 * 2;  // layers, KV heads, keys and values, f16
+  EXPECT_EQ(model->info().kv_bytes, 1024 * kOneToken);
+  EXPECT_EQ(model->kv_bytes_read(0), kOneToken);
+  EXPECT_EQ(model->kv_bytes_read(99), 100 * kOneToken);
   auto engine = Engine::create(model, {});
   ASSERT_TRUE(engine) << engine.error().message;
   auto prompt = model->text().render(kQuestion, {});
@@ -176,6 +180,15 @@ TEST_F(RealModel, RenderingSaysWhatIsWrong) {
   EXPECT_TRUE((*own)->supports_thinking());
   EXPECT_EQ((*own)->render(kQuestion, {.thinking = true})->text, "What is the capital of France?!");
   EXPECT_EQ((*own)->render(kQuestion, {})->text, "What is the capital of France?");
+}
+
+TEST(Model, KeysBehindAWindowAreNotRead) {
+  auto model = Model::open(HEARTH_TEST_DATA "/golden/mistral-window.gguf", {});
+  ASSERT_TRUE(model) << model.error().message;
+  const size_t one = (*model)->kv_bytes_read(0);
+  EXPECT_EQ((*model)->kv_bytes_read(15), 16 * one);
+  EXPECT_EQ((*model)->kv_bytes_read(16), 17 * one);
+  EXPECT_EQ((*model)->kv_bytes_read(200), 17 * one);
 }
 
 TEST(Model, SaysWhatItCannotOpen) {

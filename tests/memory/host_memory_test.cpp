@@ -27,7 +27,6 @@ class FakeSystem : public testing::Test {
 };
 
 TEST_F(FakeSystem, WithoutGroupsTheMachineDecides) {
-  EXPECT_EQ(read().total_bytes, 1000000u * 1024);
   EXPECT_EQ(read().available_bytes, 600000u * 1024);
   EXPECT_FALSE(read().limited);
 }
@@ -39,7 +38,6 @@ TEST_F(FakeSystem, VersionTwoCountsEveryLevelAndGivesBackTheFileCache) {
   write("/sys/fs/cgroup/user/memory.max", "100000000\n");
   write("/sys/fs/cgroup/user/memory.current", "70000000\n");
   write("/sys/fs/cgroup/user/memory.stat", "anon 20000000\ninactive_file 30000000\nactive_file 20000000\n");
-  EXPECT_EQ(read().total_bytes, 100000000u);
   EXPECT_EQ(read().available_bytes, 80000000u);
   EXPECT_TRUE(read().limited);
 }
@@ -71,7 +69,7 @@ TEST_F(FakeSystem, AFullGroupHasNothingLeft) {
 TEST(HostMemory, ThisMachineHasSome) {
   const HostMemory memory = host_memory();
   EXPECT_GT(memory.available_bytes, 1u << 20);
-  EXPECT_LE(memory.available_bytes, memory.total_bytes);
+  EXPECT_LT(memory.available_bytes, size_t{1} << 60);  // found out, not unlimited
 }
 
 }  // namespace

@@ -155,13 +155,33 @@ TEST(BuildGraph, EveryFamilyBuilds) {
   for (const Family& family : all_families()) {
     TinyModel tiny = make_tiny_model({.architecture = std::string(family.architecture), .layers = 3});
     EXPECT_EQ(tiny.model.architecture, family.architecture);
-    EXPECT_EQ(tiny.model.layers, 3);
     EXPECT_EQ(tiny.model.vocab_size, 300);
     EXPECT_EQ(tiny.model.context_length, 512);
     ASSERT_EQ(tiny.model.graph.kv_groups.size(), 1u);
     EXPECT_EQ(tiny.model.graph.kv_groups[0].layers, 3);
     EXPECT_EQ(tiny.model.graph.ropes[0].pairing,
               family.architecture.starts_with("qwen") ? RopePairing::kHalf : RopePairing::kInterleaved);
+  }
+}
+
+TEST(BuildGraph, WindowsCountOrAreRefused) {
+  for (const char* architecture : {"llama", "mistral", "qwen2", "qwen3"}) {
+    bool supports = !std::string_view(architecture).starts_with("qwen");
+    for (int64_t window : {0, 511, 512}) {
+      TempFile temp;
+      tiny_file({.architecture = architecture, .window = window, .context = 512}).write(temp.path());
+      auto catalog = open_gguf(temp.path());
+      ASSERT_TRUE(catalog);
+      auto model = build_graph(*catalog);
+      bool refused = !supports && window == 511;  // one that the context never reaches changes nothing
+      ASSERT_EQ(model.has_value(), !refused) << architecture << " " << window;
+      if (refused) {
+        EXPECT_EQ(model.error().code, ErrorCode::kUnsupported);
+        EXPECT_NE(model.error().message.find("attention.sliding_window: a window of 511"), std::string::npos);
+      } else {
+        EXPECT_EQ(model->graph.kv_groups[0].window, supports ? window : 0);
+      }
+    }
   }
 }
 

@@ -1,9 +1,5 @@
 #include "support/graph_maker.h"
 
-#include <sys/mman.h>
-
-#include <cstring>
-
 #include "base/check.h"
 #include "quant/encode.h"
 
@@ -21,18 +17,10 @@ WeightId GraphMaker::weight(std::string name, int64_t rows, int64_t cols, std::s
   return native_weight(std::move(name), rows, cols, bytes, format);
 }
 
-void GraphMaker::Unmap::operator()(std::byte* data) const { munmap(data, size_bytes); }
-
 WeightId GraphMaker::native_weight(std::string name, int64_t rows, int64_t cols, std::span<const std::byte> bytes,
                                    FormatId format) {
-  void* shared = mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  HEARTH_CHECK(shared != MAP_FAILED, "cannot map {} bytes", bytes.size());
-  data_.emplace_back(static_cast<std::byte*>(shared), Unmap{bytes.size()});
-  std::memcpy(shared, bytes.data(), bytes.size());
-  tensors_.push_back({.name = std::move(name),
-                      .format = format,
-                      .shape = {rows, cols},
-                      .bytes = std::span<const std::byte>(data_.back().get(), bytes.size())});
+  data_.emplace_back(bytes.begin(), bytes.end());
+  tensors_.push_back({.name = std::move(name), .format = format, .shape = {rows, cols}, .bytes = data_.back()});
   graph.weights.push_back({.tensor = &tensors_.back(), .rows = rows, .cols = cols});
   return {static_cast<int32_t>(graph.weights.size()) - 1};
 }

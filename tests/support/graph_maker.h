@@ -2,7 +2,6 @@
 #pragma once
 
 #include <deque>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,13 +36,7 @@ class GraphMaker {
   void finish(ValueId x);
 
  private:
-  // Weights lie in mapped files, and a backend may tell the kernel to drop pages it has copied; so the bytes lie in
-  // shared memory, where that loses nothing.
-  struct Unmap {
-    size_t size_bytes;
-    void operator()(std::byte* data) const;
-  };
-  std::vector<std::unique_ptr<std::byte, Unmap>> data_;
+  std::deque<std::vector<std::byte>> data_;
   std::deque<TensorEntry> tensors_;
 };
 

@@ -39,34 +39,6 @@ TEST(Utf8Stream, HoldsBackOnlyWhatCanBecomeACharacter) {
   EXPECT_EQ(stream.finish(), "");
 }
 
-class StreamDecoderTest : public testing::TestWithParam<std::string> {};
-
-TEST_P(StreamDecoderTest, GivesTheTextThatDecodeGives) {
-  HEARTH_REAL_TOKENIZER(tokenizer, GetParam());
-  std::mt19937 rng(5);
-  for (int round = 0; round < 500; ++round) {
-    std::vector<int32_t> ids;
-    if (round % 2) {
-      ids = tokenizer->encode(random_text(rng, rng() % 30), {.parse_special = true});
-    } else {
-      for (int i = 0; i < 20; ++i)
-        ids.push_back(static_cast<int32_t>(rng() % static_cast<uint64_t>(tokenizer->vocab().size() + 50)) - 20);
-    }
-    for (bool special : {false, true}) {
-      for (bool strip : {false, true}) {
-        StreamDecoder decoder(*tokenizer, {.special = special, .strip_space_prefix = strip});
-        std::string out;
-        for (int32_t id : ids) out += decoder.push(id);
-        out += decoder.finish();
-        ASSERT_EQ(out, lossy_utf8(tokenizer->decode(ids, {.special = special, .strip_space_prefix = strip})));
-      }
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Vocabularies, StreamDecoderTest, testing::Values("qwen2", "llama-spm"),
-                         [](const auto& info) { return info.param == "qwen2" ? "qwen2" : "llama_spm"; });
-
 StopMatcher matcher(std::vector<std::string> stops) {
   auto m = StopMatcher::create(std::move(stops));
   EXPECT_TRUE(m);

@@ -249,11 +249,6 @@ class CpuModel : public DeviceModel {
                                                          std::move(ropes), std::move(steps)));
   }
 
-  Result<void> copy_page(int32_t kv_group, int32_t from, int32_t to) override {
-    shared_->kv.copy_page(kv_group, from, to);
-    return {};
-  }
-
  private:
   std::unique_ptr<Shared> shared_;
 };
@@ -320,11 +315,6 @@ std::vector<std::string_view> kernel_names(const Executable& executable) {
 namespace hearth {
 
 Result<std::unique_ptr<Backend>> make_cpu_backend(const BackendOptions& options) {
-  constexpr int64_t kMostThreads = 1024;
-  if (options.threads < 0 || options.threads > kMostThreads) {
-    return fail(ErrorCode::kUsage, "{} threads asked for; between 1 and {} work, 0 chooses", options.threads,
-                kMostThreads);
-  }
   HEARTH_ASSIGN(const cpu::KernelTable* kernels, cpu::select_isa(options.isa));
   const char* forced = std::getenv("HEARTH_CPU_KERNEL");
   HEARTH_ASSIGN(const cpu::LinearKernel linear_kernel, cpu::linear_kernel_from_name(forced ? forced : ""));

@@ -113,7 +113,7 @@ constexpr Isa kIsas[] = {{"portable", portable_kernels, [] { return true; }, "no
 
 Result<const KernelTable*> select_isa(std::string_view name) {
   if (name.empty()) {
-    if (const char* forced = std::getenv("HEARTH_CPU_ISA")) name = forced;
+    if (const char* forced = std::getenv("HEARTH_ISA")) name = forced;
   }
   if (name.empty()) {
     const Isa* best = nullptr;
@@ -122,7 +122,7 @@ Result<const KernelTable*> select_isa(std::string_view name) {
     }
     if (best) return &best->table();
     return fail(ErrorCode::kUnsupported,
-                "the CPU backend needs at least AVX2, FMA and F16C; this machine has {}; HEARTH_CPU_ISA=portable runs "
+                "the CPU backend needs at least AVX2, FMA and F16C; this machine has {}; HEARTH_ISA=portable runs "
                 "anywhere, slowly",
                 features_text());
   }
@@ -135,14 +135,6 @@ Result<const KernelTable*> select_isa(std::string_view name) {
                 features_text());
   }
   return fail(ErrorCode::kUsage, "CPU instruction set '{}' is unknown; there are: {}", name, names);
-}
-
-std::vector<std::string_view> usable_isas() {
-  std::vector<std::string_view> names;
-  for (const Isa& isa : kIsas) {
-    if (isa.usable()) names.push_back(isa.name);
-  }
-  return names;
 }
 
 }  // namespace hearth::cpu

@@ -3,7 +3,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "backends/cpu/kernels.h"
 #include "base/result.h"
@@ -11,11 +10,8 @@
 namespace hearth::cpu {
 
 // The kernels of an ISA: "avx512", "avx2" or "portable" (plain C++, for machines that have no variant of their own).
-// "": the environment variable HEARTH_CPU_ISA, or else the best that this machine has; portable only where the
+// "": the environment variable HEARTH_ISA, or else the best that this machine has; portable only where the
 // architecture has nothing better. Fails with kUnsupported when the machine lacks it, kUsage on an unknown name.
 Result<const KernelTable*> select_isa(std::string_view name);
-
-// Names of the ISAs that are built and that this machine can run, best first.
-std::vector<std::string_view> usable_isas();
 
 }  // namespace hearth::cpu

@@ -1,7 +1,5 @@
 #include "backends/cpu/kv.h"
 
-#include <cstring>
-
 #include "base/check.h"
 #include "base/checked_math.h"
 
@@ -49,24 +47,14 @@ Result<KvPools> KvPools::allocate(std::vector<KvGroup> groups, KvType type, cons
 
 KvView KvPools::view(int32_t group, int64_t layer, int64_t kv_head, const int32_t* pages) const {
   const Pool& pool = pools_[static_cast<size_t>(group)];
-  size_t offset =
-      static_cast<size_t>(layer * pool.pages) * pool.page_bytes + static_cast<size_t>(kv_head) * pool.head_bytes;
+  size_t offset = static_cast<size_t>(layer) * pool.page_bytes + static_cast<size_t>(kv_head) * pool.head_bytes;
   return {.base = reinterpret_cast<uint8_t*>(pool.memory.data() + offset),
-          .page_stride_bytes = pool.page_bytes,
+          .page_stride_bytes = pool.page_bytes * static_cast<size_t>(pool.group.layers),
           .v_offset_bytes = pool.k_bytes,
           .pages = pages,
           .head_dim = pool.group.head_dim,
           .v_stride = round_up<int64_t>(pool.group.head_dim, 16),
           .format = pool.format};
-}
-
-void KvPools::copy_page(int32_t group, int32_t from, int32_t to) {
-  Pool& pool = pools_[static_cast<size_t>(group)];
-  for (int64_t layer = 0; layer < pool.group.layers; ++layer) {
-    std::byte* base = pool.memory.data() + static_cast<size_t>(layer * pool.pages) * pool.page_bytes;
-    std::memcpy(base + static_cast<size_t>(to) * pool.page_bytes, base + static_cast<size_t>(from) * pool.page_bytes,
-                pool.page_bytes);
-  }
 }
 
 }  // namespace hearth::cpu

@@ -1,4 +1,5 @@
-// Pages of keys and values in host memory: for each KV group one pool, [layer][page][kv head][K block, V block].
+// Pages of keys and values in host memory: for each KV group one pool, [page][layer][kv head][K block, V block]. All
+// layers of a page lie together, so that a few tokens take a few huge pages and not one for each layer.
 #pragma once
 
 #include <vector>
@@ -22,8 +23,6 @@ class KvPools {
   int64_t capacity_tokens(int32_t group) const { return pools_[static_cast<size_t>(group)].pages * kPageTokens; }
   const KvGroup& group(int32_t group) const { return pools_[static_cast<size_t>(group)].group; }
   KvFormat format(int32_t group) const { return pools_[static_cast<size_t>(group)].format; }
-
-  void copy_page(int32_t group, int32_t from, int32_t to);
 
  private:
   struct Pool {

@@ -1,8 +1,5 @@
 #include "backends/cpu/weights.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 
@@ -12,24 +9,13 @@
 namespace hearth::cpu {
 namespace {
 
-enum class Use : uint8_t { kNone, kMatrix, kVector };
-
 // What the graph does with each weight. Tables that are only gathered stay in the file.
-std::vector<Use> uses_of(const Graph& graph) {
-  std::vector<Use> uses(graph.weights.size(), Use::kNone);
-  auto set = [&](WeightId id, Use use) {
-    if (id) uses[static_cast<size_t>(id.index)] = use;
-  };
+std::vector<WeightUse> uses_of(const Graph& graph) {
+  std::vector<WeightUse> uses(graph.weights.size(), WeightUse::kGathered);
   for (const Node& node : graph.nodes) {
-    if (const auto* linear = std::get_if<LinearOp>(&node.op)) {
-      for (const LinearOp::Part& part : linear->parts) set(part.weight, Use::kMatrix), set(part.bias, Use::kVector);
-      if (linear->norm) set(linear->norm->weight, Use::kVector);
-    } else if (const auto* norm = std::get_if<RmsNormOp>(&node.op)) {
-      set(norm->norm.weight, Use::kVector);
-    } else if (const auto* attention = std::get_if<AttentionOp>(&node.op)) {
-      if (attention->q_norm) set(attention->q_norm->weight, Use::kVector);
-      if (attention->k_norm) set(attention->k_norm->weight, Use::kVector);
-    }
+    for_each_weight(node.op, [&](WeightId id, WeightUse use) {
+      if (use != WeightUse::kGathered) uses[static_cast<size_t>(id.index)] = use;
+    });
   }
   return uses;
 }
@@ -40,15 +26,6 @@ bool repacks(FormatId format, WeightLayout layout) {
 
 size_t planar_offset_step(const Weight& weight) {
   return round_up(planar_size_bytes(weight.tensor->format, weight.rows, weight.cols), kPlanarAlign);
-}
-
-// The file's pages of a tensor that was copied leave memory; they come back if they are read again.
-void release_pages(std::span<const std::byte> bytes) {
-  auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  auto begin = reinterpret_cast<uintptr_t>(bytes.data()), end = begin + bytes.size();
-  begin = round_up(begin, page);
-  end = end / page * page;
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 constexpr int64_t kPanelsPerTile = 16;
@@ -173,18 +150,18 @@ PanelReader Matrix::reader(int64_t panel) const {
 }
 
 size_t Weights::planar_bytes(const Graph& graph, WeightLayout layout) {
-  std::vector<Use> uses = uses_of(graph);
+  std::vector<WeightUse> uses = uses_of(graph);
   size_t total = 0;
   for (size_t i = 0; i < uses.size(); ++i) {
     const Weight& weight = graph.weights[i];
-    if (uses[i] == Use::kMatrix && repacks(weight.tensor->format, layout)) total += planar_offset_step(weight);
+    if (uses[i] == WeightUse::kMatrix && repacks(weight.tensor->format, layout)) total += planar_offset_step(weight);
   }
   return total;
 }
 
 Result<Weights> Weights::load(const Graph& graph, const LoadOptions& options, const KernelTable& kernels,
                               ThreadPool& pool) {
-  std::vector<Use> uses = uses_of(graph);
+  std::vector<WeightUse> uses = uses_of(graph);
   Weights weights;
   weights.matrices_.resize(uses.size());
   weights.vectors_.resize(uses.size());
@@ -192,16 +169,16 @@ Result<Weights> Weights::load(const Graph& graph, const LoadOptions& options, co
 
   size_t total_bytes = 0, done_bytes = 0, offset = 0;
   for (size_t i = 0; i < uses.size(); ++i) {
-    if (uses[i] != Use::kNone) total_bytes += graph.weights[i].tensor->bytes.size();
+    if (uses[i] != WeightUse::kGathered) total_bytes += graph.weights[i].tensor->bytes.size();
   }
   for (size_t i = 0; i < uses.size(); ++i) {
     const Weight& weight = graph.weights[i];
-    if (uses[i] == Use::kNone) continue;
+    if (uses[i] == WeightUse::kGathered) continue;
     const TensorEntry& tensor = *weight.tensor;
     HEARTH_CHECK(tensor.bytes.size() == static_cast<size_t>(weight.rows) * row_bytes(tensor.format, weight.cols),
                  "{}: {} bytes for [{}, {}] of {}", tensor.name, tensor.bytes.size(), weight.rows, weight.cols,
                  format_info(tensor.format).name);
-    if (uses[i] == Use::kVector) {
+    if (uses[i] == WeightUse::kVector) {
       std::vector<float>& out = weights.vectors_[i];
       out.resize(static_cast<size_t>(weight.cols));
       decode_row(tensor.format, tensor.bytes.data(), out);
@@ -219,7 +196,7 @@ Result<Weights> Weights::load(const Graph& graph, const LoadOptions& options, co
         repack(pool, matrix, to);
         matrix.planar = to;
         offset += planar_offset_step(weight);
-        release_pages(tensor.bytes);
+        if (options.release) options.release(tensor);
       }
     }
     done_bytes += tensor.bytes.size();

@@ -28,7 +28,7 @@ Matrix StepState::value(ValueId id) {
 namespace {
 
 struct State {
-  State(const Graph& g, const LoadOptions& options) : graph(g), weights(g, options.progress) {}
+  State(const Graph& g, const LoadOptions& options) : graph(g), weights(g, options) {}
   const Graph& graph;
   Weights weights;
   std::vector<KvStore> kv;
@@ -163,12 +163,6 @@ class ReferenceModel final : public DeviceModel {
     }
   }
 
-  Result<void> copy_page(int32_t kv_group, int32_t from, int32_t to) override {
-    HEARTH_CHECK(!state_->busy, "copy_page while a step runs");
-    state_->kv[static_cast<size_t>(kv_group)].copy_page(from, to);
-    return {};
-  }
-
  private:
   std::unique_ptr<State> state_;
 };
@@ -177,10 +171,8 @@ class ReferenceBackend final : public Backend {
  public:
   ReferenceBackend(const BackendOptions& options, const CpuTopology& topology)
       : threads_(options.threads > 0 ? options.threads : topology.workers()),
-        info_{.name = "reference",
-              .description = fmt::format("plain f32, {} threads", threads_),
-              .workers = threads_,
-              .memory_bytes = topology.memory_bytes} {}
+        info_{.name = "reference", .description = fmt::format("plain f32, {} threads", threads_), .workers = threads_} {
+  }
 
   const DeviceInfo& info() const override { return info_; }
 

@@ -71,9 +71,4 @@ void KvStore::write(int64_t layer, int32_t page, int64_t slot, std::span<const f
   }
 }
 
-void KvStore::copy_page(int32_t from, int32_t to) {
-  auto floats = static_cast<size_t>(layers_ * 2 * kPageTokens * width_);
-  std::copy_n(data_.data() + offset(0, 0, from, 0), floats, data_.data() + offset(0, 0, to, 0));
-}
-
 }  // namespace hearth::reference

@@ -5,7 +5,7 @@
 
 namespace hearth::reference {
 
-Weights::Weights(const Graph& graph, const std::function<void(size_t, size_t)>& progress) {
+Weights::Weights(const Graph& graph, const LoadOptions& options) {
   size_t total_bytes = 0, done_bytes = 0;
   for (const Weight& weight : graph.weights) total_bytes += weight.tensor->bytes.size();
   for (const Weight& weight : graph.weights) {
@@ -19,7 +19,8 @@ Weights::Weights(const Graph& graph, const std::function<void(size_t, size_t)>& 
                  std::span(out).subspan(static_cast<size_t>(r * weight.cols), static_cast<size_t>(weight.cols)));
     }
     done_bytes += tensor.bytes.size();
-    if (progress) progress(done_bytes, total_bytes);
+    if (options.release) options.release(tensor);
+    if (options.progress) options.progress(done_bytes, total_bytes);
   }
 }
 

@@ -1,17 +1,17 @@
 // The weights of a graph, decoded to f32 once.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <vector>
 
+#include "backends/backend.h"
 #include "graph/graph.h"
 
 namespace hearth::reference {
 
 class Weights {
  public:
-  Weights(const Graph& graph, const std::function<void(size_t, size_t)>& progress);
+  Weights(const Graph& graph, const LoadOptions& options);
 
   // Row-major [rows, cols].
   std::span<const float> operator[](WeightId id) const { return decoded_[static_cast<size_t>(id.index)]; }

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/step.h"
 #include "graph/passes.h"
+#include "hearth/model.h"
 #include "quant/encode.h"
 #include "support/child.h"
 #include "support/logits.h"
@@ -201,31 +202,6 @@ TEST_P(CpuBackend, WorkersDoNotChangeResults) {
   EXPECT_EQ(results[0], results[2]);
 }
 
-TEST_P(CpuBackend, CopiedPagesContinueTheSequence) {
-  TinyModel tiny = make_tiny_model({});
-  auto model = cpu_->load(tiny.model.graph, {.kv_type = KvType::kF16, .kv_pages = {8}});
-  ASSERT_TRUE(model);
-  Plan plan = make_single_lane_plan(tiny.model.graph, {PlanKind::kDecode, 8});
-  auto executable = (*model)->record(plan);
-  ASSERT_TRUE(executable);
-  auto vocab = static_cast<size_t>(tiny.model.graph.value(tiny.model.graph.logits).cols);
-  auto run = [&](std::vector<int32_t> tokens, int32_t position, int32_t page) {
-    std::vector<int32_t> pages = {page};
-    StepSequence sequence{
-        .first_row = 0, .rows = static_cast<int32_t>(tokens.size()), .position = position, .pages = {pages}};
-    std::vector<int32_t> rows = {static_cast<int32_t>(tokens.size()) - 1};
-    EXPECT_TRUE((*executable)->launch({.tokens = tokens, .sequences = {&sequence, 1}, .logit_rows = rows}));
-    EXPECT_TRUE((*executable)->wait());
-    std::vector<float> logits(vocab);
-    EXPECT_TRUE((*executable)->read_logits(logits));
-    return logits;
-  };
-  run({5, 6, 7}, 0, 2);
-  ASSERT_TRUE((*model)->copy_page(0, 2, 6));
-  std::vector<float> original = run({9}, 3, 2);
-  EXPECT_EQ(run({9}, 3, 6), original);
-}
-
 // launch() returns before the step is computed, so that what the engine does until wait() (it hands out the tokens of
 // the step before) is not one step late. What launch() was given may be gone by then: Runner overwrites it.
 TEST_P(CpuBackend, TheStepRunsInWait) {
@@ -355,7 +331,14 @@ TEST(CpuBackendOptions, RefusesTheImpossible) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kUsage);
   EXPECT_NE(unknown.error().message.find("portable"), std::string::npos);
-  EXPECT_FALSE(make_cpu_backend({.threads = -1}));
+  for (const char* device : {"cpu", "reference"}) {
+    for (int64_t threads : {int64_t{-1}, kMaxThreads + 1}) {
+      auto backend = make_backend(device, {.threads = threads});
+      ASSERT_FALSE(backend);
+      EXPECT_NE(backend.error().message.find(fmt::format("threads is {}; it must be from 1 to 1024", threads)),
+                std::string::npos);
+    }
+  }
 }
 
 }  // namespace
