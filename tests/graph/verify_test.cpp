@@ -114,7 +114,9 @@ TEST(Graph, EveryWeightHasItsUse) {
       TinyModel tiny = make_tiny_model({.architecture = architecture, .tied = tied});
       Graph& graph = tiny.model.graph;
       for (bool passes : {false, true}) {
-        if (passes) ASSERT_TRUE(run_passes(graph, {}));
+        if (passes) {
+          ASSERT_TRUE(run_passes(graph, {}));
+        }
         std::vector<std::set<WeightUse>> uses(graph.weights.size());
         for (const Node& node : graph.nodes) {
           for_each_weight(node.op,
