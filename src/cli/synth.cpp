@@ -1,4 +1,5 @@
 // hearth synth: a model file of a real model's shapes with random weights, for speed tests without a download.
+#include <cctype>
 #include <cmath>
 #include <random>
 
@@ -43,51 +44,64 @@ struct Tensor {
   std::vector<int64_t> shape;
 };
 
-// "q4_k_m" as published files have it: Q6_K for the head, and for attn_v and ffn_down in the first and last eighth of
-// the layers and every third between. Any other mix is the name of one format for all matrices.
-class Mix {
- public:
-  static Result<Mix> parse(const std::string& name, int64_t layers) {
-    if (name == "q4_k_m") return Mix(FormatId::kQ4_K, true, layers);
-    HEARTH_ASSIGN(FormatId format, format_from_name(name));
-    if (!can_encode(format))
-      return fail(ErrorCode::kUsage, "cannot write {} files; q4_k_m, q8_0, q6_k and others work", name);
-    return Mix(format, false, layers);
-  }
-  FormatId base() const { return base_; }
-  FormatId head() const { return mixed_ ? FormatId::kQ6_K : base_; }
-  FormatId more_bits(int64_t layer) const {
-    bool more = layer < layers_ / 8 || layer >= 7 * layers_ / 8 || (layer - layers_ / 8) % 3 == 2;
-    return mixed_ && more ? FormatId::kQ6_K : base_;
-  }
+// What `--mix` names. Q4_K_M and Q5_K_M as published files have them: Q6_K for the head, and for attn_v and ffn_down in
+// the first and last eighth of the layers and every third between. The smaller ones have the head only in Q6_K
+// (published ones raise more tensors). Any other mix is the name of one format for all matrices.
+struct Mix {
+  FormatId base, head, more;
+  int64_t layers = 0;
 
- private:
-  Mix(FormatId base, bool mixed, int64_t layers) : base_(base), mixed_(mixed), layers_(layers) {}
-  FormatId base_;
-  bool mixed_;
-  int64_t layers_;
+  FormatId more_bits(int64_t layer) const {
+    bool raised = layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
+    return raised ? more : base;
+  }
+};
+struct NamedMix {
+  std::string_view name;
+  Mix mix;
+};
+constexpr NamedMix kMixes[] = {
+    {"q2_k", {FormatId::kQ2_K, FormatId::kQ6_K, FormatId::kQ2_K}},
+    {"q3_k_m", {FormatId::kQ3_K, FormatId::kQ6_K, FormatId::kQ3_K}},
+    {"q4_k_m", {FormatId::kQ4_K, FormatId::kQ6_K, FormatId::kQ6_K}},
+    {"q5_k_m", {FormatId::kQ5_K, FormatId::kQ6_K, FormatId::kQ6_K}},
 };
 
+Result<Mix> parse_mix(std::string name, int64_t layers) {
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string known;
+  for (const NamedMix& named : kMixes) {
+    if (named.name == name) return Mix{named.mix.base, named.mix.head, named.mix.more, layers};
+    known.append(known.empty() ? "" : ", ").append(named.name);
+  }
+  auto format = format_from_name(name);
+  if (format && can_encode(*format)) return Mix{*format, *format, *format, layers};
+  for (FormatId id : all_formats()) {
+    if (can_encode(id)) known.append(", ").append(format_info(id).name);
+  }
+  return fail(ErrorCode::kUsage, "cannot write {} files; mixes are {}", name, known);
+}
+
 std::vector<Tensor> tensor_list(const Preset& p, const Mix& mix) {
-  std::vector<Tensor> list = {{"token_embd.weight", p.tied ? mix.head() : mix.base(), {kVocab, p.width}}};
+  std::vector<Tensor> list = {{"token_embd.weight", p.tied ? mix.head : mix.base, {kVocab, p.width}}};
   for (int64_t i = 0; i < p.layers; ++i) {
     auto add = [&](std::string_view name, FormatId format, std::vector<int64_t> shape) {
       list.push_back({fmt::format("blk.{}.{}.weight", i, name), format, std::move(shape)});
     };
     add("attn_norm", FormatId::kF32, {p.width});
-    add("attn_q", mix.base(), {p.heads * kHeadDim, p.width});
-    add("attn_k", mix.base(), {p.kv_heads * kHeadDim, p.width});
+    add("attn_q", mix.base, {p.heads * kHeadDim, p.width});
+    add("attn_k", mix.base, {p.kv_heads * kHeadDim, p.width});
     add("attn_v", mix.more_bits(i), {p.kv_heads * kHeadDim, p.width});
     add("attn_q_norm", FormatId::kF32, {kHeadDim});
     add("attn_k_norm", FormatId::kF32, {kHeadDim});
-    add("attn_output", mix.base(), {p.width, p.heads * kHeadDim});
+    add("attn_output", mix.base, {p.width, p.heads * kHeadDim});
     add("ffn_norm", FormatId::kF32, {p.width});
-    add("ffn_gate", mix.base(), {p.ff_width, p.width});
-    add("ffn_up", mix.base(), {p.ff_width, p.width});
+    add("ffn_gate", mix.base, {p.ff_width, p.width});
+    add("ffn_up", mix.base, {p.ff_width, p.width});
     add("ffn_down", mix.more_bits(i), {p.width, p.ff_width});
   }
   list.push_back({"output_norm.weight", FormatId::kF32, {p.width}});
-  if (!p.tied) list.push_back({"output.weight", mix.head(), {kVocab, p.width}});
+  if (!p.tied) list.push_back({"output.weight", mix.head, {kVocab, p.width}});
   return list;
 }
 
@@ -166,7 +180,7 @@ Result<void> synth(const SynthFlags& flags) {
     known.append(known.empty() ? "" : ", ").append(p.name);
   }
   if (!preset) return fail(ErrorCode::kUsage, "there is no preset {}; presets are {}", flags.preset, known);
-  HEARTH_ASSIGN(Mix mix, Mix::parse(flags.mix, preset->layers));
+  HEARTH_ASSIGN(Mix mix, parse_mix(flags.mix, preset->layers));
   std::vector<Tensor> tensors = tensor_list(*preset, mix);
 
   GgufBuilder gguf;
@@ -226,7 +240,8 @@ void add_synth(CLI::App& app, Body& chosen) {
                                   [flags] { return synth(*flags); });
   command->add_option("PRESET", flags->preset, "qwen3-0.6b, qwen3-1.7b, qwen3-8b")->required();
   command->add_option("OUT", flags->out, "The GGUF file to write")->required();
-  command->add_option("--mix", flags->mix, "Formats: q4_k_m, or one for all matrices (q8_0, q6_k, bf16 ...)");
+  command->add_option("--mix", flags->mix,
+                      "Formats: q2_k, q3_k_m, q4_k_m, q5_k_m, or one for all matrices (q8_0, iq4_xs, nf4 ...)");
   command->add_option("--seed", flags->seed, "Seed of the weights")->transform(whole_number<uint64_t>());
 }
 

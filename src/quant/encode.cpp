@@ -422,6 +422,59 @@ struct Encoder<MXFP4> {
   }
 };
 
+// Scales below 2^-6 have fewer bits and none is below 2^-9: small weights need the second scale of the tensor, which is
+// not made here.
+template <>
+struct Encoder<NVFP4> {
+  static constexpr bool kExists = true;
+  static void encode(std::span<const float, 64> x, NVFP4::Block& b) {
+    for (size_t s = 0; s < 4; ++s) {
+      std::span<const float> group = x.subspan(16 * s, 16);
+      // The least scale that is not below a sixth of the extreme element, and its neighbours; whichever errs least.
+      float want = std::fabs(extreme(group)) / 6.0f;
+      int above = 0;
+      while (above < 0x7e && ue4m3(static_cast<uint8_t>(above)) < want) ++above;
+      float best_error = INFINITY;
+      for (int byte = std::max(above - 2, 0); byte <= std::min(above + 1, 0x7e); ++byte) {
+        float inv = inverse(0.5f * ue4m3(static_cast<uint8_t>(byte))), half = 0.5f * ue4m3(static_cast<uint8_t>(byte));
+        float error = 0.0f;
+        for (float v : group) {
+          float diff = v - half * static_cast<float>(kE2m1Doubled[nearest_e2m1(v * inv)]);
+          error += diff * diff;
+        }
+        if (error < best_error) {
+          best_error = error;
+          b.d[s] = static_cast<uint8_t>(byte);
+        }
+      }
+      float inv = inverse(0.5f * ue4m3(b.d[s]));
+      for (size_t k = 0; k < 8; ++k) {
+        b.qs[8 * s + k] = static_cast<uint8_t>(nearest_e2m1(group[k] * inv) | nearest_e2m1(group[k + 8] * inv) << 4);
+      }
+    }
+  }
+};
+
+// As every NF4 writer does it: the scale is the largest magnitude, codes are nearest to the quotient by its f16.
+template <>
+struct Encoder<NF4> {
+  static constexpr bool kExists = true;
+  // The nearest value's index: the number of midpoints, exact in f64, below u.
+  static int code(float u) {
+    int index = 0;
+    for (int i = 0; i < 15; ++i) index += 2.0 * u > static_cast<double>(kNf4Values[i]) + kNf4Values[i + 1];
+    return index;
+  }
+  static void encode(std::span<const float, 64> x, NF4::Block& b) {
+    float d = as_half(std::fabs(extreme(x)));
+    b.d.set(d);
+    for (int j = 0; j < 32; ++j) {
+      float low = d > 0.0f ? x[2 * j] / d : 0.0f, high = d > 0.0f ? x[2 * j + 1] / d : 0.0f;
+      b.qs[j] = static_cast<uint8_t>(code(low) | code(high) << 4);
+    }
+  }
+};
+
 }  // namespace
 
 bool can_encode(FormatId id) {

@@ -9,7 +9,7 @@
 
 namespace hearth {
 
-// F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4.
+// F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4, NVFP4, NF4.
 bool can_encode(FormatId id);
 
 // Writes row_bytes(id, values.size()) bytes. The format must be encodable and values.size() a multiple of its block

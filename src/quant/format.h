@@ -11,7 +11,8 @@
 
 namespace hearth {
 
-// In the order of FormatList (quant/formats.h), which is the order of the file format's own ids.
+// In the order of FormatList (quant/formats.h), which is the order of the file format's own ids; NF4, which GGUF lacks,
+// comes last.
 enum class FormatId : uint8_t {
   kF32,
   kF16,
@@ -46,6 +47,7 @@ enum class FormatId : uint8_t {
   kNVFP4,
   kQ1_0,
   kQ2_0,
+  kNF4,
 };
 
 // What a format unpacks to; matrix kernels exist per group.
@@ -53,7 +55,7 @@ enum class CanonicalGroup : uint8_t {
   kFloat,     // f32, f16, bf16
   kAffine32,  // per 32 elements: integer codes, scale, optional minimum
   kAffine16,  // the same per 16 elements
-  kCodebook,  // 4-bit index into 16 values, scale per 16 or 32 elements
+  kCodebook,  // 4-bit index into 16 values, scale per 16, 32 or 64 elements
   kOther,     // everything that only scalar decode reads
 };
 

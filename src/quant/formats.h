@@ -14,6 +14,7 @@
 #include "quant/formats/iq2.h"
 #include "quant/formats/iq3.h"
 #include "quant/formats/iq4.h"
+#include "quant/formats/nf4.h"
 #include "quant/formats/plain.h"
 #include "quant/formats/q2_k.h"
 #include "quant/formats/q3_k.h"
@@ -44,9 +45,9 @@ struct TypeList {
 };
 
 // In the order of FormatId.
-using FormatList =
-    TypeList<F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ2_XXS, IQ2_XS, IQ3_XXS, IQ1_S,
-             IQ4_NL, IQ3_S, IQ2_S, IQ4_XS, I8, I16, I32, I64, F64, IQ1_M, BF16, TQ1_0, TQ2_0, MXFP4, NVFP4, Q1_0, Q2_0>;
+using FormatList = TypeList<F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ2_XXS, IQ2_XS,
+                            IQ3_XXS, IQ1_S, IQ4_NL, IQ3_S, IQ2_S, IQ4_XS, I8, I16, I32, I64, F64, IQ1_M, BF16, TQ1_0,
+                            TQ2_0, MXFP4, NVFP4, Q1_0, Q2_0, NF4>;
 
 // f.template operator()<F>() for every format F.
 template <class Fn, class... F>

@@ -148,7 +148,11 @@ struct Rounding {
   int limit = 0;
   int64_t block = 32;
   double relative = 0;
+  double of_largest = 0;  // every weight by as much of the largest of its 64
 };
+
+// What integer products make of NF4's values: at most this far off, in units of the scale of each 64.
+constexpr double kNf4Error = 1.25e-4;
 
 // x W^T in double with the error that a device may make.
 struct Product {
@@ -158,6 +162,10 @@ struct Product {
 Product multiply(std::span<const float> x, std::span<const float> w, int64_t rows, int64_t cols, int64_t out,
                  const Rounding& device) {
   Product p;
+  std::vector<double> largest_weight(static_cast<size_t>(device.of_largest > 0 ? out * (cols / 64) : 0));
+  for (size_t i = 0; i < largest_weight.size() * 64; ++i) {
+    largest_weight[i / 64] = std::max(largest_weight[i / 64], std::abs(static_cast<double>(w[i])));
+  }
   for (int64_t r = 0; r < rows; ++r) {
     const float* a = x.data() + r * cols;
     std::vector<double> rounding(static_cast<size_t>(cols), 0.0);
@@ -174,6 +182,9 @@ Product multiply(std::span<const float> x, std::span<const float> w, int64_t row
         sum += a[c] * weight;
         size += std::abs(a[c] * weight);
         error += std::abs(weight) * rounding[static_cast<size_t>(c)];
+        if (device.of_largest > 0) {
+          error += std::abs(a[c]) * device.of_largest * largest_weight[static_cast<size_t>((o * cols + c) / 64)];
+        }
       }
       p.value.push_back(sum);
       p.error.push_back(error + size * (kEps * (8 + static_cast<double>(cols) / 8) + device.relative) + 1e-30);
@@ -205,9 +216,10 @@ class LinearConformance : public Conformance {
       return {.relative = c.format == FormatId::kF32 ? 0 : 0x1p-15};
     }
     if (!integer_codes) return {};
-    if (c.activations == Activations::kInt8) return {.limit = 127};
-    if (kind == PlanKind::kDecode) return {.limit = 32767};
-    return isa.starts_with("avx") ? Rounding{.limit = 32767, .block = 256} : Rounding{};
+    double nf4 = c.format == FormatId::kNF4 ? kNf4Error : 0;
+    if (c.activations == Activations::kInt8) return {.limit = 127, .of_largest = nf4};
+    if (kind == PlanKind::kDecode) return {.limit = 32767, .of_largest = nf4};
+    return isa.starts_with("avx") ? Rounding{.limit = 32767, .block = 256, .of_largest = nf4} : Rounding{};
   }
 
   void run(const LinearCase& c) {

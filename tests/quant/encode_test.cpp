@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "quant/formats.h"
 #include "random_blocks.h"
 
 namespace hearth {
@@ -34,13 +35,45 @@ TEST(Encode, NormalWeightsComeBackClosely) {
                   Bound{FormatId::kQ4_0, 0.1}, Bound{FormatId::kQ4_1, 0.09}, Bound{FormatId::kQ2_K, 0.32},
                   Bound{FormatId::kQ3_K, 0.18}, Bound{FormatId::kQ4_K, 0.09}, Bound{FormatId::kQ5_K, 0.045},
                   Bound{FormatId::kQ6_K, 0.022}, Bound{FormatId::kIQ4_NL, 0.085}, Bound{FormatId::kIQ4_XS, 0.085},
-                  Bound{FormatId::kMXFP4, 0.14}}) {
+                  Bound{FormatId::kMXFP4, 0.14}, Bound{FormatId::kNVFP4, 0.11}, Bound{FormatId::kNF4, 0.105}}) {
     ASSERT_TRUE(can_encode(b.id)) << format_info(b.id).name;
     double error = relative_error(b.id, weights);
     RecordProperty(std::string(format_info(b.id).name), std::to_string(error));
     EXPECT_LE(error, b.error) << format_info(b.id).name;
   }
   EXPECT_FALSE(can_encode(FormatId::kTQ1_0));
+}
+
+// Blocks that an independent encoder of NF4 (deep-fold's, for CHR0 containers) made of the same weights: codes of two
+// ramps, of one nonzero weight, and of a constant.
+TEST(Encode, Nf4EqualsOtherEncoders) {
+  struct Case {
+    float (*weight)(int i);
+    uint16_t scale;
+    const char* codes;
+  };
+  for (const Case& c : {
+           Case{[](int i) { return static_cast<float>(i / 63.0); }, 0x3c00,
+                "778788889999A9AAAABABBBBCBCCCCCCDDDDDDDDEDEEEEEEEEEEEEFEFFFFFFFF"},
+           Case{[](int i) { return static_cast<float>((2 * i - 63) / 63.0); }, 0x3c00,
+                "00001011111121222233434454556676878899AABABBCCCCDDDDEEEEEEFEFFFF"},
+           Case{[](int i) { return i == 1 ? 1.0f : 0.0f; }, 0x3c00,
+                "F777777777777777777777777777777777777777777777777777777777777777"},
+           Case{[](int) { return -2.25f; }, 0x4080, "0000000000000000000000000000000000000000000000000000000000000000"},
+           Case{[](int) { return 0.5f; }, 0x3800, "FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"},
+       }) {
+    std::vector<float> weights(64);
+    for (int i = 0; i < 64; ++i) weights[static_cast<size_t>(i)] = c.weight(i);
+    NF4::Block block;
+    encode_row(FormatId::kNF4, weights, reinterpret_cast<std::byte*>(&block));
+    EXPECT_EQ(block.d.bits.get(), c.scale);
+    std::string codes;
+    for (uint8_t byte : block.qs) {
+      codes += "0123456789ABCDEF"[byte >> 4];
+      codes += "0123456789ABCDEF"[byte & 15];
+    }
+    EXPECT_EQ(codes, c.codes);
+  }
 }
 
 TEST(Encode, ZerosConstantsAndExtremesStayFinite) {

@@ -32,11 +32,13 @@ void expect_same_rows(FormatId id, int64_t rows, int64_t cols, const std::vector
 }
 
 TEST(Layout, PlanarExistsForTheFastFormats) {
-  for (FormatId id : {FormatId::kF32, FormatId::kF16, FormatId::kBF16, FormatId::kQ8_0, FormatId::kQ4_0,
-                      FormatId::kQ4_1, FormatId::kQ4_K, FormatId::kQ5_K, FormatId::kQ6_K}) {
+  for (FormatId id :
+       {FormatId::kF32, FormatId::kF16, FormatId::kBF16, FormatId::kQ8_0, FormatId::kQ4_0, FormatId::kQ4_1,
+        FormatId::kQ4_K, FormatId::kQ5_K, FormatId::kQ6_K, FormatId::kQ2_K, FormatId::kQ3_K, FormatId::kIQ4_NL,
+        FormatId::kIQ4_XS, FormatId::kMXFP4, FormatId::kNVFP4, FormatId::kNF4}) {
     EXPECT_TRUE(planar_format(id)) << format_info(id).name;
   }
-  EXPECT_FALSE(planar_format(FormatId::kIQ4_XS));
+  EXPECT_FALSE(planar_format(FormatId::kIQ3_S));
 }
 
 // Random bytes: all scale patterns, NaN and infinity included; shapes below, at and past a panel.
@@ -52,18 +54,26 @@ TEST(Layout, PlanarDecodesToTheSameBits) {
   }
 }
 
-// Every f16 as scale and as minimum, with every code.
+// Where the f16 (or the first byte-sized) scale of a block is.
+size_t scale_offset(FormatId id) {
+  if (id == FormatId::kQ2_K) return offsetof(Q2_K::Block, d);
+  if (id == FormatId::kQ3_K) return offsetof(Q3_K::Block, d);
+  if (id == FormatId::kQ6_K) return offsetof(Q6_K::Block, d);
+  return 0;
+}
+
+// Every f16 (or pair of bytes) as scale, random minimums, sub-scales and codes.
 TEST(Layout, EveryScalePatternSurvives) {
   std::mt19937 rng(13);
   for (FormatId id : planar_formats()) {
     const FormatInfo& info = format_info(id);
     if (info.group == CanonicalGroup::kFloat) continue;
-    int64_t rows = 256, blocks = info.block_elems == 32 ? 256 : 32;  // K formats: every eighth pattern
+    int64_t rows = 256, blocks = info.block_elems < 256 ? 256 : 32;  // of 256: every eighth pattern
     std::vector<std::byte> native = random_bytes(static_cast<size_t>(rows * blocks) * info.block_bytes, rng);
     for (int64_t i = 0; i < rows * blocks; ++i) {
       std::byte* block = native.data() + static_cast<size_t>(i) * info.block_bytes;
-      auto pattern = static_cast<uint16_t>(info.block_elems == 32 ? i : i * 8 + static_cast<int64_t>(rng() % 8));
-      std::memcpy(id == FormatId::kQ6_K ? block + 208 : block, &pattern, 2);
+      auto pattern = static_cast<uint16_t>(info.block_elems < 256 ? i : i * 8 + static_cast<int64_t>(rng() % 8));
+      std::memcpy(block + scale_offset(id), &pattern, 2);
     }
     expect_same_rows(id, rows, blocks * info.block_elems, native);
   }

@@ -15,6 +15,10 @@ KV = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]
 # E2M1; nibble 8 is minus zero, which decoders take as plus zero
 FP4 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0]
 
+NF4 = [struct.unpack(">f", bytes.fromhex(bits))[0] for bits in (
+    "bf800000 bf3239b1 bf066b30 beca32a0 be91a24d be3d353f bdba7871 00000000 "
+    "3da2faff 3e24cae3 3e7c04dd 3ead033a 3ee1a4b8 3f1007ab 3f3913b3 3f800000").split()]
+
 
 def load_grids():
     """The codebooks, from the data file of the decoders, as lists of element lists; checked against CRC-32s of the
@@ -29,7 +33,7 @@ def load_grids():
     }
     grids = {}
     for name, (length, bits, levels, crc) in kinds.items():
-        body = re.search(r"%s\[\d+\] = \{(.*?)\};" % name, text, re.S).group(1)
+        body = re.search(r"kPacked%s\[\d+\] = \{(.*?)\};" % name[1:], text, re.S).group(1)
         grid = []
         for word in re.findall(r"0x[0-9a-f]+", body):
             grid.append([levels[(int(word, 16) >> (bits * k)) % (1 << bits)] for k in range(length)])
@@ -280,6 +284,11 @@ def nvfp4(b):
     return out
 
 
+def nf4(b):
+    d = half(b, 0)
+    return [d * NF4[q] for byte in b[2:34] for q in (byte & 15, byte >> 4)]
+
+
 def trit(byte, n):
     return (((byte * 3 ** n) % 256) * 3 // 256) - 1
 
@@ -321,7 +330,7 @@ DECODERS = {
     23: (136, iq4_xs), 24: (1, plain("b")), 25: (2, plain("h")), 26: (4, plain("i")), 27: (8, plain("q")),
     28: (8, plain("d")), 29: (56, iq1_m),
     30: (2, lambda b: [struct.unpack("<f", b"\0\0" + b)[0]]), 34: (54, tq1_0), 35: (66, tq2_0),
-    39: (17, mxfp4), 40: (36, nvfp4), 41: (18, q1_0), 42: (18, q2_0),
+    39: (17, mxfp4), 40: (36, nvfp4), 41: (18, q1_0), 42: (18, q2_0), 0x34464E: (34, nf4),
 }
 
 

@@ -17,8 +17,27 @@ inline constexpr int64_t kMaxQueryRows = 192;  // rows (queries x heads) of a pr
 inline constexpr int64_t kMaxHeadGroup = 16;   // most query heads of a tile that share a kv head
 
 // Formats with a planar layout (quant/layout.h), in the order of the kernel tables.
-enum class PlanarKind : uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ4_K, kQ5_K, kQ6_K };
-inline constexpr int kPlanarKinds = 11;
+enum class PlanarKind : uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kQ2_K,
+  kQ3_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kMXFP4,
+  kNVFP4,
+  kNF4,
+};
+inline constexpr int kPlanarKinds = 18;
 
 // One planar panel: 16 rows.
 struct PanelView {

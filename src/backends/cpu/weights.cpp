@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "base/check.h"
 #include "base/checked_math.h"
@@ -53,20 +54,42 @@ void repack(ThreadPool& pool, const Matrix& matrix, std::byte* to) {
       &job);
 }
 
+// out[k][lane] = rows[lane][k] for four lanes. Vectors of the compiler's own, so that no instruction set is named.
+void turn(const float* rows, int64_t stride, int64_t n, float* out) {
+  using Float4 = float __attribute__((vector_size(16)));
+  int64_t k = 0;
+  for (; k + 4 <= n; k += 4) {
+    Float4 a[4];
+    for (int i = 0; i < 4; ++i) std::memcpy(&a[i], rows + i * stride + k, sizeof a[i]);
+    Float4 low01 = __builtin_shufflevector(a[0], a[1], 0, 4, 1, 5);
+    Float4 high01 = __builtin_shufflevector(a[0], a[1], 2, 6, 3, 7);
+    Float4 low23 = __builtin_shufflevector(a[2], a[3], 0, 4, 1, 5);
+    Float4 high23 = __builtin_shufflevector(a[2], a[3], 2, 6, 3, 7);
+    Float4 b[4] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5), __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+                   __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+                   __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+    for (int i = 0; i < 4; ++i) std::memcpy(out + (k + i) * kLanes, &b[i], sizeof b[i]);
+  }
+  for (; k < n; ++k) {
+    for (int i = 0; i < 4; ++i) out[k * kLanes + i] = rows[i * stride + k];
+  }
+}
+
 // Decodes each row's columns and turns them: the way of every format without planar panels.
 void unpack_native(const Matrix& m, int64_t panel, int64_t k0, int64_t kn, float* out) {
-  std::array<float, kKBlock> row;
+  constexpr int64_t kStride = kKBlock + 16;  // rows a power of two apart would share few sets of the cache
+  std::array<float, 4 * kStride> rows;
   const FormatInfo& info = format_info(m.format);
   size_t offset_bytes = static_cast<size_t>(k0 / info.block_elems) * info.block_bytes;
   for (int64_t lane = 0; lane < kLanes; ++lane) {
     int64_t r = panel * kLanes + lane;
+    std::span row(rows.data() + lane % 4 * kStride, static_cast<size_t>(kn));
     if (r < m.rows) {
-      decode_row(m.format, m.native + static_cast<size_t>(r) * m.native_row_bytes() + offset_bytes,
-                 std::span(row.data(), static_cast<size_t>(kn)));
+      decode_row(m.format, m.native + static_cast<size_t>(r) * m.native_row_bytes() + offset_bytes, row);
     } else {
-      std::fill_n(row.begin(), kn, 0.0f);
+      std::ranges::fill(row, 0.0f);
     }
-    for (int64_t k = 0; k < kn; ++k) out[k * kLanes + lane] = row[static_cast<size_t>(k)];
+    if (lane % 4 == 3) turn(rows.data(), kStride, kn, out + lane - 3);
   }
 }
 
@@ -96,6 +119,20 @@ std::optional<PlanarKind> planar_kind(FormatId id) {
       return PlanarKind::kQ5_K;
     case FormatId::kQ6_K:
       return PlanarKind::kQ6_K;
+    case FormatId::kQ2_K:
+      return PlanarKind::kQ2_K;
+    case FormatId::kQ3_K:
+      return PlanarKind::kQ3_K;
+    case FormatId::kIQ4_NL:
+      return PlanarKind::kIQ4_NL;
+    case FormatId::kIQ4_XS:
+      return PlanarKind::kIQ4_XS;
+    case FormatId::kMXFP4:
+      return PlanarKind::kMXFP4;
+    case FormatId::kNVFP4:
+      return PlanarKind::kNVFP4;
+    case FormatId::kNF4:
+      return PlanarKind::kNF4;
     default:
       return std::nullopt;
   }

@@ -5,12 +5,10 @@
 #include <span>
 
 #include "quant/format.h"
+#include "quant/formats/codebooks.h"
 #include "quant/half.h"
 
 namespace hearth {
-
-// Twice the value of an E2M1 nibble (bit 3 is the sign), so that the table is integral.
-inline constexpr int8_t kE2m1Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 // Half of 2^(e - 127), the value of an E8M0 scale byte. Halving keeps e = 255 finite, which the OCP text calls NaN but
 // existing engines multiply with like any other.

@@ -20,9 +20,13 @@
 #include "quant/formats/grids.h"
 
 namespace hearth {
+namespace {
+
+// They were found by optimization, so they are data, packed here with a few bits per element, the first in the lowest
+// bits. IQ2 and IQ1: two bits, eight elements per entry, level 0, 1 or 2. IQ3: three bits, four elements, level 0 .. 7.
 
 // clang-format off
-const uint16_t kIq2XxsGrid[256] = {
+constexpr uint16_t kPackedIq2XxsGrid[256] = {
     0x0000, 0x0002, 0x0005, 0x0008, 0x000a, 0x0011, 0x0014, 0x0020, 0x0022, 0x0028, 0x002a, 0x0041,
     0x0044, 0x0050, 0x0058, 0x0061, 0x0064, 0x0080, 0x0082, 0x008a, 0x00a2, 0x0101, 0x0104, 0x0110,
     0x0115, 0x0140, 0x0184, 0x0198, 0x0200, 0x0202, 0x0222, 0x0282, 0x0401, 0x0404, 0x0410, 0x0421,
@@ -47,7 +51,7 @@ const uint16_t kIq2XxsGrid[256] = {
     0xa200, 0xa418, 0xa850, 0xa904,
 };
 
-const uint16_t kIq2XsGrid[512] = {
+constexpr uint16_t kPackedIq2XsGrid[512] = {
     0x0000, 0x0002, 0x0005, 0x0008, 0x000a, 0x0011, 0x0014, 0x0016, 0x0019, 0x0020, 0x0022, 0x0025,
     0x0028, 0x0041, 0x0044, 0x0046, 0x0049, 0x0050, 0x0052, 0x0055, 0x0058, 0x0061, 0x0064, 0x0080,
     0x0082, 0x0085, 0x0088, 0x0091, 0x0094, 0x0099, 0x00a0, 0x0101, 0x0104, 0x0106, 0x0109, 0x0110,
@@ -93,7 +97,7 @@ const uint16_t kIq2XsGrid[512] = {
     0xa8a8, 0xa904, 0xa984, 0xa986, 0xaa28, 0xaa2a, 0xaa91, 0xaaaa,
 };
 
-const uint16_t kIq2SGrid[1024] = {
+constexpr uint16_t kPackedIq2SGrid[1024] = {
     0x0000, 0x0002, 0x0005, 0x0008, 0x000a, 0x0011, 0x0014, 0x0016, 0x0019, 0x0020, 0x0022, 0x0025,
     0x0028, 0x0041, 0x0044, 0x0046, 0x0049, 0x0050, 0x0052, 0x0055, 0x0058, 0x0061, 0x0064, 0x0066,
     0x0069, 0x0080, 0x0082, 0x0085, 0x0088, 0x0091, 0x0094, 0x00a0, 0x00a5, 0x00aa, 0x0101, 0x0104,
@@ -182,7 +186,7 @@ const uint16_t kIq2SGrid[1024] = {
     0xaa22, 0xaa28, 0xaa88, 0xaaaa,
 };
 
-const uint16_t kIq3XxsGrid[256] = {
+constexpr uint16_t kPackedIq3XxsGrid[256] = {
     0x0000, 0x0002, 0x0004, 0x0009, 0x000b, 0x000f, 0x0010, 0x0012, 0x0019, 0x0022, 0x003b, 0x003d,
     0x0041, 0x0043, 0x0048, 0x004a, 0x0051, 0x0055, 0x0058, 0x005a, 0x0061, 0x006c, 0x0078, 0x0080,
     0x0082, 0x0084, 0x0089, 0x0090, 0x0092, 0x0099, 0x009b, 0x009f, 0x00a9, 0x00af, 0x00bd, 0x00c1,
@@ -207,7 +211,7 @@ const uint16_t kIq3XxsGrid[256] = {
     0x0f40, 0x0f42, 0x0f54, 0x0f98,
 };
 
-const uint16_t kIq3SGrid[512] = {
+constexpr uint16_t kPackedIq3SGrid[512] = {
     0x0000, 0x0001, 0x0002, 0x0005, 0x0007, 0x0008, 0x0009, 0x000a, 0x000c, 0x000e, 0x0010, 0x0011,
     0x0015, 0x001b, 0x0020, 0x0022, 0x0025, 0x0027, 0x0029, 0x002b, 0x0030, 0x0032, 0x0039, 0x003c,
     0x003f, 0x0040, 0x0041, 0x0042, 0x0044, 0x0048, 0x0049, 0x004d, 0x0050, 0x0053, 0x0057, 0x0059,
@@ -253,7 +257,7 @@ const uint16_t kIq3SGrid[512] = {
     0x0f0b, 0x0f10, 0x0f28, 0x0f52, 0x0f62, 0x0f82, 0x0f99, 0x0fc0,
 };
 
-const uint16_t kIq1Grid[2048] = {
+constexpr uint16_t kPackedIq1Grid[2048] = {
     0x0000, 0x0002, 0x0005, 0x0008, 0x000a, 0x0011, 0x0015, 0x0020, 0x0022, 0x0028, 0x002a, 0x0045,
     0x0051, 0x0054, 0x0056, 0x0065, 0x0080, 0x0082, 0x0088, 0x008a, 0x0095, 0x00a0, 0x00a2, 0x00a8,
     0x00aa, 0x0104, 0x0105, 0x0111, 0x0114, 0x0116, 0x0119, 0x011a, 0x0125, 0x0141, 0x0146, 0x0149,
@@ -428,5 +432,44 @@ const uint16_t kIq1Grid[2048] = {
 };
 
 // clang-format on
+
+template <size_t Length, int Bits, size_t Entries>
+constexpr VectorCodebook<Entries, Length> unpack(const uint16_t (&packed)[Entries], const int8_t (&levels)[1 << Bits]) {
+  VectorCodebook<Entries, Length> book{};
+  for (size_t i = 0; i < Entries; ++i) {
+    for (size_t k = 0; k < Length; ++k) book.entry[i][k] = levels[(packed[i] >> (Bits * k)) & ((1 << Bits) - 1)];
+  }
+  return book;
+}
+
+template <size_t Entries>
+constexpr VectorCodebook<Entries, 8> signs(bool even) {
+  VectorCodebook<Entries, 8> book{};
+  for (size_t i = 0; i < Entries; ++i) {
+    int parity = 0;
+    for (size_t k = 0; k < 8; ++k) {
+      int minus = even && k == 7 ? parity : static_cast<int>(i >> k & 1);
+      book.entry[i][k] = static_cast<int8_t>(1 - 2 * minus);
+      parity ^= minus;
+    }
+  }
+  return book;
+}
+
+constexpr int8_t kIq2Levels[4] = {8, 25, 43, 0};  // level 3 does not occur
+constexpr int8_t kIq1Levels[4] = {-1, 0, 1, 0};
+constexpr int8_t kIq3XxsLevels[8] = {4, 12, 20, 28, 36, 44, 52, 62};
+constexpr int8_t kIq3SLevels[8] = {1, 3, 5, 7, 9, 11, 13, 15};
+
+}  // namespace
+
+constexpr VectorCodebook<256, 8> kIq2XxsGrid = unpack<8, 2>(kPackedIq2XxsGrid, kIq2Levels);
+constexpr VectorCodebook<512, 8> kIq2XsGrid = unpack<8, 2>(kPackedIq2XsGrid, kIq2Levels);
+constexpr VectorCodebook<1024, 8> kIq2SGrid = unpack<8, 2>(kPackedIq2SGrid, kIq2Levels);
+constexpr VectorCodebook<2048, 8> kIq1Grid = unpack<8, 2>(kPackedIq1Grid, kIq1Levels);
+constexpr VectorCodebook<256, 4> kIq3XxsGrid = unpack<4, 3>(kPackedIq3XxsGrid, kIq3XxsLevels);
+constexpr VectorCodebook<512, 4> kIq3SGrid = unpack<4, 3>(kPackedIq3SGrid, kIq3SLevels);
+constexpr VectorCodebook<256, 8> kSigns = signs<256>(false);
+constexpr VectorCodebook<128, 8> kEvenSigns = signs<128>(true);
 
 }  // namespace hearth

@@ -1,34 +1,33 @@
-// The vector codebooks of the IQ1, IQ2 and IQ3 formats. They were found by optimization, so they are data: the numbers
-// are those of ggml (see grids.cpp for its notice), packed with a few bits per element.
+// The vector codebooks of the IQ1, IQ2 and IQ3 formats, and their signs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace hearth {
 
-// Two bits per element, eight elements per entry, element k in bits 2k and 2k + 1: level 0, 1 or 2.
-extern const uint16_t kIq2XxsGrid[256];
-extern const uint16_t kIq2XsGrid[512];
-extern const uint16_t kIq2SGrid[1024];
-extern const uint16_t kIq1Grid[2048];
-// Three bits per element, four elements per entry: level 0 .. 7.
-extern const uint16_t kIq3XxsGrid[256];
-extern const uint16_t kIq3SGrid[512];
+template <size_t Entries, size_t Length>
+struct VectorCodebook {
+  int8_t entry[Entries][Length];
+};
 
-inline constexpr int kIq2Levels[4] = {8, 25, 43, 0};  // level 3 does not occur
-inline constexpr int kIq3XxsLevels[8] = {4, 12, 20, 28, 36, 44, 52, 62};
+extern const VectorCodebook<256, 8> kIq2XxsGrid;  // elements 8, 25 or 43
+extern const VectorCodebook<512, 8> kIq2XsGrid;
+extern const VectorCodebook<1024, 8> kIq2SGrid;
+extern const VectorCodebook<2048, 8> kIq1Grid;    // -1, 0 or 1
+extern const VectorCodebook<256, 4> kIq3XxsGrid;  // 4, 12, 20, 28, 36, 44, 52 or 62
+extern const VectorCodebook<512, 4> kIq3SGrid;    // 1, 3 .. 15
 
-constexpr int iq2_value(uint16_t entry, int k) { return kIq2Levels[(entry >> (2 * k)) & 3]; }
-constexpr int iq1_value(uint16_t entry, int k) { return ((entry >> (2 * k)) & 3) - 1; }
-constexpr int iq3_xxs_value(uint16_t entry, int k) { return kIq3XxsLevels[(entry >> (3 * k)) & 7]; }
-constexpr int iq3_s_value(uint16_t entry, int k) { return 2 * ((entry >> (3 * k)) & 7) + 1; }
+// 1 or -1, where bit k of the index is set; of an index of seven bits, bit 7 makes the number of minus signs even.
+extern const VectorCodebook<256, 8> kSigns;
+extern const VectorCodebook<128, 8> kEvenSigns;
 
-// Sign byte of a seven-bit index: bit 7 makes the number of minus signs even.
-constexpr uint8_t even_signs(uint32_t index) {
-  uint32_t parity = index ^ (index >> 4);
-  parity ^= parity >> 2;
-  parity ^= parity >> 1;
-  return static_cast<uint8_t>((index & 127) | (parity & 1) << 7);
+// scale * entry * sign. Without branches, which signs would mislead half of the time.
+template <size_t Length>
+inline void decode_vector(float scale, const int8_t (&entry)[Length], const int8_t* signs, float* out) {
+  int values[Length];  // apart, because `out` might overlap the tables for all that a compiler knows
+  for (size_t k = 0; k < Length; ++k) values[k] = entry[k] * signs[k];
+  for (size_t k = 0; k < Length; ++k) out[k] = scale * static_cast<float>(values[k]);
 }
 
 }  // namespace hearth

@@ -9,6 +9,13 @@
 
 namespace hearth {
 
+// scale * (entry + 1/8), or - 1/8 when `down` is 1.
+inline void decode_iq1_vector(float scale, int down, const int8_t (&entry)[8], float* out) {
+  float values[8], shift = 0.125f * static_cast<float>(1 - 2 * down);
+  for (int k = 0; k < 8; ++k) values[k] = static_cast<float>(entry[k]) + shift;
+  for (int k = 0; k < 8; ++k) out[k] = scale * values[k];
+}
+
 struct IQ1_S {
   static constexpr FormatId kId = FormatId::kIQ1_S;
   static constexpr FormatInfo kInfo{"IQ1_S", 19, 256, 50, CanonicalGroup::kOther};
@@ -25,9 +32,7 @@ struct IQ1_S {
     for (int v = 0; v < 32; ++v) {
       int qh = b.qh[v / 4].get();
       float scale = d * static_cast<float>(2 * ((qh >> 12) & 7) + 1);
-      float shift = qh & 0x8000 ? -0.125f : 0.125f;
-      uint16_t entry = kIq1Grid[b.qs[v] | ((qh >> (3 * (v % 4))) & 7) << 8];
-      for (int k = 0; k < 8; ++k) out[8 * v + k] = scale * (static_cast<float>(iq1_value(entry, k)) + shift);
+      decode_iq1_vector(scale, qh >> 15, kIq1Grid.entry[b.qs[v] | ((qh >> (3 * (v % 4))) & 7) << 8], &out[8 * v]);
     }
   }
 };
@@ -51,9 +56,7 @@ struct IQ1_M {
       int scale = (b.scales[v / 8].get() >> (3 * (v / 2 % 4))) & 7;
       float group = d * static_cast<float>(2 * scale + 1);
       int nibble = (b.qh[v / 2] >> (4 * (v % 2))) & 15;
-      float shift = nibble & 8 ? -0.125f : 0.125f;
-      uint16_t entry = kIq1Grid[b.qs[v] | (nibble & 7) << 8];
-      for (int k = 0; k < 8; ++k) out[8 * v + k] = group * (static_cast<float>(iq1_value(entry, k)) + shift);
+      decode_iq1_vector(group, nibble >> 3, kIq1Grid.entry[b.qs[v] | (nibble & 7) << 8], &out[8 * v]);
     }
   }
 };

@@ -9,14 +9,6 @@
 
 namespace hearth {
 
-// Writes one signed vector: scale * grid, negative where the sign bit is set.
-inline void decode_iq2_vector(float scale, uint16_t entry, uint8_t signs, float* out) {
-  for (int k = 0; k < 8; ++k) {
-    float y = scale * static_cast<float>(iq2_value(entry, k));
-    out[k] = (signs >> k) & 1 ? -y : y;
-  }
-}
-
 struct IQ2_XXS {
   static constexpr FormatId kId = FormatId::kIQ2_XXS;
   static constexpr FormatInfo kInfo{"IQ2_XXS", 16, 256, 66, CanonicalGroup::kOther};
@@ -37,8 +29,8 @@ struct IQ2_XXS {
       uint32_t w = b.groups[g].signs_and_scale.get();
       float scale = d * (0.5f + static_cast<float>(w >> 28)) * 0.25f;
       for (int l = 0; l < 4; ++l) {
-        decode_iq2_vector(scale, kIq2XxsGrid[b.groups[g].index[l]], even_signs((w >> (7 * l)) & 127),
-                          &out[32 * g + 8 * l]);
+        decode_vector(scale, kIq2XxsGrid.entry[b.groups[g].index[l]], kEvenSigns.entry[(w >> (7 * l)) & 127],
+                      &out[32 * g + 8 * l]);
       }
     }
   }
@@ -61,7 +53,7 @@ struct IQ2_XS {
       int nibble = (b.scales[v / 4] >> (4 * (v / 2 % 2))) & 15;
       float scale = d * (0.5f + static_cast<float>(nibble)) * 0.25f;
       uint16_t q = b.qs[v].get();
-      decode_iq2_vector(scale, kIq2XsGrid[q & 511], even_signs(q >> 9), &out[8 * v]);
+      decode_vector(scale, kIq2XsGrid.entry[q & 511], kEvenSigns.entry[q >> 9], &out[8 * v]);
     }
   }
 };
@@ -85,7 +77,7 @@ struct IQ2_S {
       int nibble = (b.scales[v / 4] >> (4 * (v / 2 % 2))) & 15;
       float scale = d * (0.5f + static_cast<float>(nibble)) * 0.25f;
       int index = b.qs[v] | ((b.qh[v / 4] >> (2 * (v % 4))) & 3) << 8;
-      decode_iq2_vector(scale, kIq2SGrid[index], b.signs[v], &out[8 * v]);
+      decode_vector(scale, kIq2SGrid.entry[index], kSigns.entry[b.signs[v]], &out[8 * v]);
     }
   }
 };

@@ -22,11 +22,11 @@ struct IQ3_XXS {
   // y = d * (scale + 1/2) / 2 * grid * sign
   static void decode(const Block& b, std::span<float, 256> out) {
     float d = b.d.get();
-    for (int i = 0; i < 256; ++i) {
-      uint32_t w = b.signs_and_scale[i / 32].get();
+    for (int v = 0; v < 64; ++v) {
+      uint32_t w = b.signs_and_scale[v / 8].get();
       float scale = d * (0.5f + static_cast<float>(w >> 28)) * 0.5f;
-      float y = scale * static_cast<float>(iq3_xxs_value(kIq3XxsGrid[b.qs[i / 4]], i % 4));
-      out[i] = (even_signs((w >> (7 * (i / 8 % 4))) & 127) >> (i % 8)) & 1 ? -y : y;
+      const int8_t* signs = kEvenSigns.entry[(w >> (7 * (v / 2 % 4))) & 127] + 4 * (v % 2);
+      decode_vector(scale, kIq3XxsGrid.entry[b.qs[v]], signs, &out[4 * v]);
     }
   }
 };
@@ -46,12 +46,11 @@ struct IQ3_S {
   // y = d * (2 scale + 1) * grid * sign
   static void decode(const Block& b, std::span<float, 256> out) {
     float d = b.d.get();
-    for (int i = 0; i < 256; ++i) {
-      int v = i / 4;
-      int nibble = (b.scales[i / 64] >> (4 * (i / 32 % 2))) & 15;
+    for (int v = 0; v < 64; ++v) {
+      int nibble = (b.scales[v / 16] >> (4 * (v / 8 % 2))) & 15;
       int index = b.qs[v] | ((b.qh[v / 8] >> (v % 8)) & 1) << 8;
-      float y = d * static_cast<float>(2 * nibble + 1) * static_cast<float>(iq3_s_value(kIq3SGrid[index], i % 4));
-      out[i] = (b.signs[i / 8] >> (i % 8)) & 1 ? -y : y;
+      const int8_t* signs = kSigns.entry[b.signs[v / 2]] + 4 * (v % 2);
+      decode_vector(d * static_cast<float>(2 * nibble + 1), kIq3SGrid.entry[index], signs, &out[4 * v]);
     }
   }
 };

@@ -4,11 +4,10 @@
 #include <span>
 
 #include "quant/format.h"
+#include "quant/formats/codebooks.h"
 #include "quant/half.h"
 
 namespace hearth {
-
-inline constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 struct IQ4_NL {
   static constexpr FormatId kId = FormatId::kIQ4_NL;

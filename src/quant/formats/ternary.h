@@ -51,9 +51,12 @@ struct TQ2_0 {
   // y = d * (q - 1)
   static void decode(const Block& b, std::span<float, 256> out) {
     float d = b.d.get();
-    for (int i = 0; i < 256; ++i) {
-      int q = (b.qs[32 * (i >> 7) + (i & 31)] >> (2 * ((i & 127) >> 5))) & 3;
-      out[i] = d * static_cast<float>(q - 1);
+    for (int h = 0; h < 2; ++h) {
+      for (int n = 0; n < 4; ++n) {
+        for (int m = 0; m < 32; ++m) {
+          out[128 * h + 32 * n + m] = d * static_cast<float>(((b.qs[32 * h + m] >> (2 * n)) & 3) - 1);
+        }
+      }
     }
   }
 };
@@ -70,7 +73,7 @@ struct Q1_0 {
   // y = bit ? d : -d
   static void decode(const Block& b, std::span<float, 128> out) {
     float d = b.d.get();
-    for (int i = 0; i < 128; ++i) out[i] = (b.qs[i >> 3] >> (i & 7)) & 1 ? d : -d;
+    for (int i = 0; i < 128; ++i) out[i] = d * static_cast<float>(2 * ((b.qs[i >> 3] >> (i & 7)) & 1) - 1);
   }
 };
 

@@ -172,6 +172,47 @@ void gemv(Bench& bench, FormatId format) {
   fmt::print("gemv {:7}{}\n", format_info(format).name, text);
 }
 
+// A panel that stays in the cache to f32: from planar, or from the file's bytes for formats that have no planar layout.
+void unpack(Bench& bench, FormatId format) {
+  constexpr int64_t kCols = 2048;
+  std::mt19937 random(1);
+  std::vector<std::byte> native(row_bytes(format, kCols) * kPanelRows);
+  for (std::byte& b : native) b = static_cast<std::byte>(random());
+  if (can_encode(format)) {  // scales of real sizes: products with subnormal ones are slow
+    std::normal_distribution<float> normal;
+    std::vector<float> values(static_cast<size_t>(kCols));
+    for (int64_t r = 0; r < kPanelRows; ++r) {
+      for (float& v : values) v = normal(random);
+      encode_row(format, values, native.data() + static_cast<size_t>(r) * row_bytes(format, kCols));
+    }
+  }
+  Buffer planar = buffer(planar_kind(format) ? planar_size_bytes(format, kPanelRows, kCols) : 64);
+  Matrix m{.format = format,
+           .kind = planar_kind(format),
+           .rows = kPanelRows,
+           .cols = kCols,
+           .native = native.data(),
+           .kernels = &bench.kernels};
+  if (m.kind) {
+    to_planar(format, kPanelRows, kCols, native.data(), planar.data());
+    m.planar = planar.data();
+    m.layout = planar_panel(format, kCols);
+  }
+  constexpr int64_t kRuns = 64;
+  double s = bench.best([&] {
+    bench.parallel(bench.pool.workers(), [&](int64_t, int) {
+      alignas(64) float out[kKBlock * kLanes];
+      for (int64_t i = 0; i < kRuns; ++i) {
+        for (int64_t k0 = 0; k0 < kCols; k0 += kKBlock) m.unpack(0, k0, kKBlock, out);
+      }
+    });
+  });
+  double runs = static_cast<double>(kRuns * bench.pool.workers());
+  fmt::print("unpack {:7} {:6.2f} Gweights/s {:6.2f} GB/s{}\n", format_info(format).name,
+             runs * kPanelRows * kCols / s / 1e9, runs * static_cast<double>(native.size()) / s / 1e9,
+             m.kind ? "" : "  scalar");
+}
+
 void gemm(Bench& bench, FormatId format, const Gemm& gemm, const char* name, int64_t cols) {
   constexpr int64_t kFeatures = 1024, kRows = 512;
   BenchMatrix m(format, kFeatures, cols, bench.kernels);
@@ -281,6 +322,9 @@ int run(int argc, char** argv) {
   auto wanted = [&](std::string_view name) { return filter.empty() || name.find(filter) != std::string_view::npos; };
   for (FormatId id : all_formats()) {
     if (planar_kind(id) && wanted(fmt::format("gemv {}", format_info(id).name))) gemv(bench, id);
+  }
+  for (FormatId id : all_formats()) {
+    if (wanted(fmt::format("unpack {}", format_info(id).name))) unpack(bench, id);
   }
   for (FormatId id : all_formats()) {
     const KernelTable& k = bench.kernels;

@@ -8,6 +8,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/weights.h"
 #include "quant/encode.h"
+#include "quant/random_blocks.h"
 
 namespace hearth::cpu {
 namespace {
@@ -43,15 +44,15 @@ struct Aligned {
 
 // A random matrix in native and planar form, and its exact values.
 struct TestMatrix {
-  TestMatrix(FormatId format, int64_t rows, int64_t cols, const KernelTable& kernels, uint32_t seed = 1)
-      : native(static_cast<size_t>(rows) * row_bytes(format, cols)),
+  TestMatrix(FormatId format, int64_t rows, int64_t cols, const KernelTable& kernels)
+      : TestMatrix(format, rows, cols, kernels, encode(format, rows, cols, normal_floats(rows * cols, 1))) {}
+  TestMatrix(FormatId format, int64_t rows, int64_t cols, const KernelTable& kernels, std::vector<std::byte> bytes)
+      : native(std::move(bytes)),
         planar(planar_size_bytes(format, rows, cols)),
         values(static_cast<size_t>(rows * cols)) {
-    Floats source = normal_floats(rows * cols, seed);
     for (int64_t r = 0; r < rows; ++r) {
-      auto row = native.data() + static_cast<size_t>(r) * row_bytes(format, cols);
-      encode_row(format, std::span(source).subspan(static_cast<size_t>(r * cols), static_cast<size_t>(cols)), row);
-      decode_row(format, row, std::span(values).subspan(static_cast<size_t>(r * cols), static_cast<size_t>(cols)));
+      decode_row(format, native.data() + static_cast<size_t>(r) * row_bytes(format, cols),
+                 std::span(values).subspan(static_cast<size_t>(r * cols), static_cast<size_t>(cols)));
     }
     to_planar(format, rows, cols, native.data(), planar.data());
     matrix = {.format = format,
@@ -62,6 +63,14 @@ struct TestMatrix {
               .planar = planar.data(),
               .layout = planar_panel(format, cols),
               .kernels = &kernels};
+  }
+  static std::vector<std::byte> encode(FormatId format, int64_t rows, int64_t cols, const Floats& values) {
+    std::vector<std::byte> bytes(static_cast<size_t>(rows) * row_bytes(format, cols));
+    for (int64_t r = 0; r < rows; ++r) {
+      encode_row(format, std::span(values).subspan(static_cast<size_t>(r * cols), static_cast<size_t>(cols)),
+                 bytes.data() + static_cast<size_t>(r) * row_bytes(format, cols));
+    }
+    return bytes;
   }
   float value(int64_t r, int64_t c) const {
     return r < matrix.rows ? values[static_cast<size_t>(r * matrix.cols + c)] : 0;
@@ -109,8 +118,10 @@ int64_t block_of(FormatId format) { return format_info(format).block_elems; }
 
 TEST_P(Kernels, UnpackEqualsDecodeRowBitForBit) {
   for (FormatId format : planar_formats()) {
-    int64_t block = block_of(format), cols = block == 1 ? 301 : 3 * 256 + (block == 32 ? 64 : 0);
-    TestMatrix m(format, 33, cols, *kernels);
+    int64_t block = block_of(format), cols = block == 1 ? 301 : 3 * 256 + (block < 256 ? 64 : 0);
+    // Random bytes: every pattern of codes and scales, NaN and infinity included.
+    std::mt19937 random(17);
+    TestMatrix m(format, 33, cols, *kernels, random_bytes(33 * row_bytes(format, cols), random));
     for (int64_t panel = 0; panel < 3; ++panel) {
       for (int64_t k0 = 0; k0 < cols; k0 += kKBlock) {
         int64_t kn = std::min(kKBlock, cols - k0);
@@ -120,10 +131,17 @@ TEST_P(Kernels, UnpackEqualsDecodeRowBitForBit) {
         only_native.planar = nullptr;
         only_native.unpack(panel, k0, kn, native.data());
         for (int64_t i = 0; i < kn * kLanes; ++i) {
-          float want = m.value(panel * kLanes + i % kLanes, k0 + i / kLanes);
-          ASSERT_EQ(out[static_cast<size_t>(i)], want)
-              << format_info(format).name << " panel " << panel << " k " << k0 << " i " << i;
-          ASSERT_EQ(native[static_cast<size_t>(i)], want);
+          int64_t row = panel * kLanes + i % kLanes;
+          if (row >= 33) {  // of no row: zero of either sign
+            ASSERT_EQ(out[static_cast<size_t>(i)], 0);
+            ASSERT_EQ(native[static_cast<size_t>(i)], 0);
+            continue;
+          }
+          float want = m.value(row, k0 + i / kLanes);
+          ASSERT_TRUE(same_value(out[static_cast<size_t>(i)], want))
+              << format_info(format).name << " panel " << panel << " k " << k0 << " i " << i << ": "
+              << out[static_cast<size_t>(i)] << " for " << want;
+          ASSERT_TRUE(same_value(native[static_cast<size_t>(i)], want));
         }
         for (int64_t i = kn * kLanes; i < kKBlock * kLanes; ++i) ASSERT_TRUE(std::isnan(out[static_cast<size_t>(i)]));
       }
@@ -162,7 +180,7 @@ TEST_P(Kernels, QuantizeIsWithinHalfAStep) {
 TEST_P(Kernels, IntegerDotEqualsTheProductOfItsOperands) {
   for (FormatId format : planar_formats()) {
     if (!has_integer_codes(*planar_kind(format))) continue;
-    for (int64_t cols : {block_of(format), 3 * 256 + (block_of(format) == 32 ? int64_t{32} : 0)}) {
+    for (int64_t cols : {block_of(format), 3 * 256 + (block_of(format) < 256 ? block_of(format) : 0)}) {
       TestMatrix m(format, 17, cols, *kernels);
       for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 64}) {
         Floats x = normal_floats(rows * cols, 7);
@@ -182,13 +200,38 @@ TEST_P(Kernels, IntegerDotEqualsTheProductOfItsOperands) {
               }
               // Activations: half a step of 1/32767 of their block's largest, here below 6; sums: 2^-24 an addition. A
               // scale and a minimum that nearly cancel make the parts up to four times as large as their sum.
-              double bound = 4 * size * cols / 32 * 0x1p-24 + std::sqrt(static_cast<double>(cols)) * 3e-4;
+              // NF4's values are rounded to 1.2e-4 of a scale below 5.
+              double bound = 4 * size * cols / 32 * 0x1p-24 +
+                             std::sqrt(static_cast<double>(cols)) * (format == FormatId::kNF4 ? 1.2e-3 : 3e-4);
               ASSERT_NEAR(out[static_cast<size_t>(r * kLanes + lane)], want, bound)
                   << format_info(format).name << " rows " << rows << " row " << r << " lane " << lane << " cols "
                   << cols;
             }
           }
         }
+      }
+    }
+  }
+}
+
+// The largest codes and activations of one sign: integer sums must hold them.
+TEST_P(Kernels, IntegerDotHoldsTheLargestSums) {
+  for (FormatId format : planar_formats()) {
+    if (!has_integer_codes(*planar_kind(format))) continue;
+    constexpr int64_t kCols = 512;
+    for (float sign : {1.0f, -1.0f}) {
+      Floats weights(kLanes * kCols, sign);  // the block's extreme, of which formats make their outermost code
+      for (size_t i = 0; i < weights.size(); i += 16) weights[i] = -0.75f * sign;
+      TestMatrix m(format, kLanes, kCols, *kernels, TestMatrix::encode(format, kLanes, kCols, weights));
+      Floats x(kCols, 3.0f), out(kLanes, kNan);
+      TestIntRows ints(1, kCols);
+      kernels->quantize(x.data(), kCols, 32767, ints.view, 0);
+      kernels->dot_int[static_cast<size_t>(*m.matrix.kind)](m.matrix.panel_view(0, nullptr), ints.view, 1, out.data());
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        double want = 0, size = 0;
+        for (int64_t c = 0; c < kCols; ++c) want += 3.0 * m.value(lane, c), size += std::fabs(3.0 * m.value(lane, c));
+        ASSERT_NEAR(out[static_cast<size_t>(lane)], want, size * (format == FormatId::kNF4 ? 1.3e-4 : 4e-5))
+            << format_info(format).name << " sign " << sign;
       }
     }
   }
@@ -256,6 +299,7 @@ TEST_P(Kernels, GemmOfEveryFormat) {
     if (!gemm.multiply) continue;
     for (FormatId format : planar_formats()) {
       if (kernel.ints && !has_integer_codes(*planar_kind(format))) continue;
+      double rounded = format == FormatId::kNF4 ? 4 : 1;  // as in IntegerDotEqualsTheProductOfItsOperands
       int64_t block = block_of(format);
       for (int64_t cols : {block == 1 ? int64_t{7} : block, 256 + (block == 256 ? 256 : block)}) {
         TestMatrix m(format, 70, cols, *kernels);
@@ -293,7 +337,7 @@ TEST_P(Kernels, GemmOfEveryFormat) {
                   want += v, size += std::fabs(v);
                 }
                 ASSERT_NEAR(out[static_cast<size_t>(p * groups * gemm.rows * kLanes + i)], want,
-                            size * kernel.relative + kernel.absolute * std::sqrt(static_cast<double>(cols)))
+                            size * kernel.relative + kernel.absolute * rounded * std::sqrt(static_cast<double>(cols)))
                     << kernel.name << " " << format_info(format).name << " cols " << cols << " rows " << rows
                     << " panel " << p << " i " << i;
               }

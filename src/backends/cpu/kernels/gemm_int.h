@@ -1,5 +1,5 @@
 // Many rows times panels with integer codes. Activations are int16 with a scale per 256 columns; the products of a
-// group of weights are summed exactly in int32 (32 * 32767 * 128 < 2^31), so a multiply-add of 16-bit pairs does the
+// group of weights are summed exactly in int32 (32 * 32767 * 2047 < 2^31), so a multiply-add of 16-bit pairs does the
 // work of two in f32. Part of kernels.cpp.
 //
 // A group of kIntRows packed rows: codes as pairs [cols / 2][rows][2]; then in f32 the scales [ceil(cols / 256)][rows]
@@ -24,7 +24,7 @@ constexpr int kIntRows = 5, kIntSteps = 2;
 template <class F>
 void unpack_int_block(const PanelView& p, int64_t k0, int64_t kn, IntBlock& out) {
   out.group = F::kGroup;
-  out.has_min = F::kScale == ScaleKind::kHalfMin || F::kScale == ScaleKind::kSixBit;
+  out.has_min = F::kMin;
   auto codes16 = [&]<int Half>(int64_t e) {
     int16_t* to = out.codes[(e - k0) / 2][0];
     each_pair16<F, Half>(p.codes + e / F::kLineElems * 64, high_line<F>(p, e), [&]<int I>(I32x16 pair) {
@@ -33,31 +33,11 @@ void unpack_int_block(const PanelView& p, int64_t k0, int64_t kn, IntBlock& out)
     });
   };
   for (int64_t e = k0; e < k0 + kn; e += 32) codes16.template operator()<0>(e), codes16.template operator()<1>(e + 16);
-  if constexpr (F::kScale == ScaleKind::kSixBit) {
-    for (int64_t e = k0; e < k0 + kn; e += 256) {
-      SixBit six = six_bit(p, e / 256);
-      F32x16 d = load_f16(p.scales + e / 256 * 32), dmin = load_f16(p.scales + e / 256 * 32 + 16);
-      unrolled<2>([&]<int Quad>() {
-        unrolled<4>([&]<int J>() {
-          int64_t group = (e - k0) / 32 + 4 * Quad + J;
-          store(out.scales[group], mul(d, byte_to_f32<J>(six.scale[Quad])));
-          store(out.mins[group], sub(zero_f(), mul(dmin, byte_to_f32<J>(six.min[Quad]))));
-        });
-      });
-    }
-  } else if constexpr (F::kScale == ScaleKind::kByte) {
-    for (int64_t e = k0; e < k0 + kn; e += 64) {
-      F32x16 d = load_f16(p.scales + e / 256 * 16);
-      I32x16 scales4 = load(p.sub_scales + e / 64 * 64);
-      unrolled<4>([&]<int J>() { store(out.scales[(e - k0) / 16 + J], mul(d, signed_byte_to_f32<J>(scales4))); });
-    }
-  } else {
-    for (int64_t e = k0; e < k0 + kn; e += 32) {
-      const uint16_t* scale = p.scales + e / 32 * (out.has_min ? 32 : 16);
-      store(out.scales[(e - k0) / 32], load_f16(scale));
-      if (out.has_min) store(out.mins[(e - k0) / 32], load_f16(scale + 16));
-    }
-  }
+  each_scale<F>(p, k0, kn, [&]<int>(int64_t e, F32x16 scale, F32x16 min) {
+    if constexpr (F::kUnit != 1) scale = mul(scale, set1(F::kUnit));
+    store(out.scales[(e - k0) / F::kGroup], scale);
+    if constexpr (F::kMin) store(out.mins[(e - k0) / F::kGroup], min);
+  });
 }
 
 // Where the parts of a packed group begin, in bytes.

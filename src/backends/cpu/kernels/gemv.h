@@ -29,7 +29,7 @@ constexpr int64_t kPrefetchBytes = 1024;
 
 template <class F, int R>
 struct IntDot {
-  static constexpr int kChain = kChains<R>;
+  static constexpr int kChain = !F::kPlain && F::kGroup == 16 && kChains<R> > 2 ? 2 : kChains<R>;
   const PanelView& panel;
   const int16_t* codes[R];
   const float* scales[R];
@@ -76,75 +76,96 @@ struct IntDot {
   }
 
   HEARTH_INLINE void plain(F32x16 (&acc)[R]) const {
-    constexpr bool kMin = F::kScale == ScaleKind::kHalfMin;
     for (int64_t block = 0; block < panel.cols / 32; ++block) {
       I32x16 sum[R][kChain];
       begin32(sum, block);
       add16<0>(block * 32, sum);
       add16<1>(block * 32 + 16, sum);
-      const uint16_t* scale = panel.scales + block * (kMin ? 32 : 16);
+      const uint16_t* scale = panel.scales + block * 32 / F::kSpan * F::kHalves * 16;
       F32x16 d = load_f16(scale);
       for (int r = 0; r < R; ++r) acc[r] = fma(d, value(sum[r], r, block), acc[r]);
-      if constexpr (kMin) {
+      if constexpr (F::kMin) {
         F32x16 m = load_f16(scale + 16);
         for (int r = 0; r < R; ++r) acc[r] = fma(m, set1(totals[r][block]), acc[r]);
       }
     }
   }
 
-  // Loops that stay loops: eight blocks unrolled are more than the compiler keeps in registers (it then leaves the
-  // loops over rows rolled, their sums in memory). The minimums go apart, or their sums would not fit beside the
-  // others.
-  HEARTH_INLINE void six_bits(F32x16 (&acc)[R]) const {
-    const I32x16 byte = set1(0xff);
-    for (int64_t super = 0; super < panel.cols / 256; ++super) {
-      SixBit six = six_bit(panel, super);
-      F32x16 part[R];
-      for (int r = 0; r < R; ++r) part[r] = zero_f();
-      for (int64_t quad = 0; quad < 2; ++quad) {
-        I32x16 scales4 = six.scale[quad];
-        for (int64_t block = super * 8 + 4 * quad; block < super * 8 + 4 * quad + 4; ++block) {
-          I32x16 sum[R][kChain];
-          begin32(sum, block);
-          add16<0>(block * 32, sum);
-          add16<1>(block * 32 + 16, sum);
-          F32x16 scale = to_f32(bit_and(scales4, byte));
-          scales4 = shift<8>(scales4);
-          for (int r = 0; r < R; ++r) part[r] = fma(scale, value(sum[r], r, block), part[r]);
+  // to[r] += sub-scale * products, for blocks [begin, end) of 32, at most those of four sub-scales.
+  HEARTH_INLINE void add_quad(I32x16 scales4, int64_t begin, int64_t end, F32x16 (&to)[R]) const {
+    for (int64_t block = begin; block < end; ++block) {
+      I32x16 sum[R][kChain];
+      F32x16 scale = sub_scale<F>(scales4);
+      scales4 = shift<8>(scales4);
+      if constexpr (F::kGroup == 32) {
+        begin32(sum, block);
+        add16<0>(block * 32, sum);
+        add16<1>(block * 32 + 16, sum);
+        for (int r = 0; r < R; ++r) to[r] = fma(scale, value(sum[r], r, block), to[r]);
+      } else {
+        F32x16 first[R];
+        begin16(sum, 2 * block);
+        add16<0>(block * 32, sum);
+        for (int r = 0; r < R; ++r) first[r] = mul(scale, to_f32(total(sum[r])));
+        scale = sub_scale<F>(scales4);
+        scales4 = shift<8>(scales4);
+        begin16(sum, 2 * block + 1);
+        add16<1>(block * 32 + 16, sum);
+        for (int r = 0; r < R; ++r) {
+          to[r] = fma(fma(scale, to_f32(total(sum[r])), first[r]), set1(scales[r][block]), to[r]);
         }
       }
-      F32x16 d = load_f16(panel.scales + super * 32);
-      for (int r = 0; r < R; ++r) acc[r] = fma(d, part[r], acc[r]), part[r] = zero_f();
-      for (int64_t quad = 0; quad < 2; ++quad) {
-        I32x16 mins4 = six.min[quad];
-        for (int64_t block = super * 8 + 4 * quad; block < super * 8 + 4 * quad + 4; ++block) {
-          F32x16 min = to_f32(bit_and(mins4, byte));
-          mins4 = shift<8>(mins4);
-          for (int r = 0; r < R; ++r) part[r] = fma(min, set1(totals[r][block]), part[r]);
-        }
-      }
-      F32x16 dmin = load_f16(panel.scales + super * 32 + 16);
-      for (int r = 0; r < R; ++r) acc[r] = fnma(dmin, part[r], acc[r]);
     }
   }
 
-  HEARTH_INLINE void bytes(F32x16 (&acc)[R]) const {
-    for (int64_t super = 0; super < panel.cols / 256; ++super) {
-      F32x16 part[R];
-      for (int r = 0; r < R; ++r) part[r] = zero_f();
-      for (int64_t quad = 0; quad < 4; ++quad) {
-        I32x16 scales4 = load(panel.sub_scales + (super * 4 + quad) * 64);
-        unrolled<4>([&]<int J>() {
-          int64_t group = super * 16 + quad * 4 + J;
-          I32x16 sum[R][kChain];
-          begin16(sum, group);
-          add16<J % 2>(group * 16, sum);
-          F32x16 scale = signed_byte_to_f32<J>(scales4);
-          for (int r = 0; r < R; ++r) part[r] = fma(scale, value(sum[r], r, group / 2), part[r]);
-        });
+  // to[r] += minimum * sum of the activations, for the same.
+  HEARTH_INLINE void add_quad_min(I32x16 mins4, int64_t begin, int64_t end, F32x16 (&to)[R]) const {
+    const I32x16 byte = set1(0xff);
+    for (int64_t block = begin; block < end; ++block) {
+      F32x16 min = to_f32(bit_and(mins4, byte));
+      mins4 = shift<8>(mins4);
+      if constexpr (F::kGroup == 32) {
+        for (int r = 0; r < R; ++r) to[r] = fma(min, set1(totals[r][block]), to[r]);
+      } else {
+        F32x16 min1 = to_f32(bit_and(mins4, byte));
+        mins4 = shift<8>(mins4);
+        for (int r = 0; r < R; ++r) {
+          F32x16 both = mul(min, to_f32(set1(sums16[r][2 * block])));
+          both = fma(min1, to_f32(set1(sums16[r][2 * block + 1])), both);
+          to[r] = fma(both, set1(scales[r][block]), to[r]);
+        }
       }
-      F32x16 d = load_f16(panel.scales + super * 16);
-      for (int r = 0; r < R; ++r) acc[r] = fma(d, part[r], acc[r]);
+    }
+  }
+
+  // Formats with sub-scales. Loops that stay loops: eight blocks unrolled are more than the compiler keeps in registers
+  // (it then leaves the loops over rows rolled, their sums in memory). The minimums go apart, or their sums would not
+  // fit beside the others.
+  HEARTH_INLINE void spans(F32x16 (&acc)[R]) const {
+    constexpr int64_t kSpanBlocks = F::kSpan / 32, kQuadBlocks = kSpanBlocks / F::kQuads;
+    int64_t blocks = panel.cols / 32;
+    for (int64_t span = 0, first = 0; first < blocks; ++span, first += kSpanBlocks) {
+      SubScales<F> sub = sub_scales<F>(panel, span);
+      if constexpr (F::kHalves == 0) {
+        int64_t end = first + kSpanBlocks < blocks ? first + kSpanBlocks : blocks;
+        add_quad(sub.scale[0], first, end, acc);
+      } else {
+        F32x16 part[R];
+        for (int r = 0; r < R; ++r) part[r] = zero_f();
+        for (int64_t q = 0; q < F::kQuads; ++q) {
+          add_quad(sub.scale[q], first + q * kQuadBlocks, first + (q + 1) * kQuadBlocks, part);
+        }
+        F32x16 d = load_f16(panel.scales + span * F::kHalves * 16);
+        for (int r = 0; r < R; ++r) acc[r] = fma(d, part[r], acc[r]);
+        if constexpr (F::kMin) {
+          for (int r = 0; r < R; ++r) part[r] = zero_f();
+          for (int64_t q = 0; q < F::kQuads; ++q) {
+            add_quad_min(sub.min[q], first + q * kQuadBlocks, first + (q + 1) * kQuadBlocks, part);
+          }
+          F32x16 dmin = load_f16(panel.scales + span * F::kHalves * 16 + 16);
+          for (int r = 0; r < R; ++r) acc[r] = fnma(dmin, part[r], acc[r]);
+        }
+      }
     }
   }
 };
@@ -161,14 +182,15 @@ void dot_int_pass(const PanelView& panel, const IntRows& a, int64_t row, float* 
     dot.totals[r] = a.totals + (row + r) * a.scale_stride;
     acc[r] = zero_f();
   }
-  if constexpr (F::kScale == ScaleKind::kSixBit) {
-    dot.six_bits(acc);
-  } else if constexpr (F::kScale == ScaleKind::kByte) {
-    dot.bytes(acc);
-  } else {
+  if constexpr (F::kPlain) {
     dot.plain(acc);
+  } else {
+    dot.spans(acc);
   }
-  for (int r = 0; r < R; ++r) store(out + (row + r) * kLanes, acc[r]);
+  for (int r = 0; r < R; ++r) {
+    if constexpr (F::kUnit != 1) acc[r] = mul(acc[r], set1(F::kUnit));
+    store(out + (row + r) * kLanes, acc[r]);
+  }
 }
 
 template <class F>

@@ -14,6 +14,12 @@
 namespace hearth::cpu {
 namespace {
 
+// Sixteen 16-bit values, and their two bytes apart.
+struct WideTable {
+  int16_t words[16];
+  uint8_t low[16], high[16];
+};
+
 #if defined(__AVX512F__)
 
 struct F32x16 {
@@ -60,7 +66,11 @@ HEARTH_INLINE I32x16 add(I32x16 a, I32x16 b) { return {_mm512_add_epi32(a.v, b.v
 HEARTH_INLINE I32x16 sub(I32x16 a, I32x16 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
 HEARTH_INLINE I32x16 bit_and(I32x16 a, I32x16 b) { return {_mm512_and_si512(a.v, b.v)}; }
 HEARTH_INLINE I32x16 bit_or(I32x16 a, I32x16 b) { return {_mm512_or_si512(a.v, b.v)}; }
+HEARTH_INLINE I32x16 max(I32x16 a, I32x16 b) { return {_mm512_max_epi32(a.v, b.v)}; }
 HEARTH_INLINE int32_t sum_lanes(I32x16 a) { return _mm512_reduce_add_epi32(a.v); }
+HEARTH_INLINE I32x16 load_u16(const uint16_t* p) {
+  return {_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
 // Logical shift right; left for negative n.
 template <int N>
 HEARTH_INLINE I32x16 shift(I32x16 a) {
@@ -97,6 +107,22 @@ HEARTH_INLINE uint16_t f32_to_f16(float x) { return _cvtss_sh(x, _MM_FROUND_TO_N
 HEARTH_INLINE void f16_halves(I32x16 a, F32x16& low, F32x16& high) {
   low = {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(a.v))};
   high = {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(a.v, 16)))};
+}
+// table[low four bits of each lane]
+HEARTH_INLINE F32x16 lookup(const float (&table)[16], I32x16 index) {
+  return {_mm512_permutexvar_ps(index.v, _mm512_loadu_ps(table))};
+}
+// table[low four bits of each byte of each lane]
+HEARTH_INLINE I32x16 lookup(const uint8_t (&table)[16], I32x16 index) {
+  __m512i t = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+  return {_mm512_shuffle_epi8(t, _mm512_and_si512(index.v, _mm512_set1_epi8(15)))};
+}
+// The same for bytes 0 and 2 (even) and bytes 1 and 3 (odd), as 16-bit halves.
+HEARTH_INLINE void lookup(const WideTable& table, I32x16 index, I32x16& even, I32x16& odd) {
+  // Five bits choose: the table stands there twice.
+  __m512i t = _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(table.words)));
+  even = {_mm512_permutexvar_epi16(index.v, t)};
+  odd = {_mm512_permutexvar_epi16(_mm512_srli_epi16(index.v, 8), t)};
 }
 // 16 values of int16 range, each four in the order 0, 2, 1, 3.
 HEARTH_INLINE void store_i16_interleaved(int16_t* p, I32x16 a) {
@@ -190,6 +216,11 @@ HEARTH_INLINE I32x16 bit_and(I32x16 a, I32x16 b) {
   return {_mm256_and_si256(a.lo, b.lo), _mm256_and_si256(a.hi, b.hi)};
 }
 HEARTH_INLINE I32x16 bit_or(I32x16 a, I32x16 b) { return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)}; }
+HEARTH_INLINE I32x16 max(I32x16 a, I32x16 b) { return {_mm256_max_epi32(a.lo, b.lo), _mm256_max_epi32(a.hi, b.hi)}; }
+HEARTH_INLINE I32x16 load_u16(const uint16_t* p) {
+  return {_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+          _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
+}
 HEARTH_INLINE int32_t sum_lanes(I32x16 a) {
   __m256i s = _mm256_add_epi32(a.lo, a.hi);
   __m128i t = _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
@@ -252,6 +283,33 @@ HEARTH_INLINE void f16_halves(__m256i a, __m256& low, __m256& high) {
 HEARTH_INLINE void f16_halves(I32x16 a, F32x16& low, F32x16& high) {
   f16_halves(a.lo, low.lo, high.lo);
   f16_halves(a.hi, low.hi, high.hi);
+}
+// table[low four bits of each lane]
+HEARTH_INLINE __m256 lookup(const float (&table)[16], __m256i index) {
+  __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index);
+  __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), index);
+  return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(index, 28)));
+}
+HEARTH_INLINE F32x16 lookup(const float (&table)[16], I32x16 index) {
+  return {lookup(table, index.lo), lookup(table, index.hi)};
+}
+// table[low four bits of each byte of each lane]
+HEARTH_INLINE __m256i lookup(const uint8_t (&table)[16], __m256i index) {
+  __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+  return _mm256_shuffle_epi8(t, _mm256_and_si256(index, _mm256_set1_epi8(15)));
+}
+HEARTH_INLINE I32x16 lookup(const uint8_t (&table)[16], I32x16 index) {
+  return {lookup(table, index.lo), lookup(table, index.hi)};
+}
+// The same for bytes 0 and 2 (even) and bytes 1 and 3 (odd), as 16-bit halves.
+HEARTH_INLINE void lookup(const WideTable& table, __m256i index, __m256i& even, __m256i& odd) {
+  __m256i low = lookup(table.low, index), high = lookup(table.high, index);
+  even = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi16(0xff)), _mm256_slli_epi16(high, 8));
+  odd = _mm256_or_si256(_mm256_srli_epi16(low, 8), _mm256_andnot_si256(_mm256_set1_epi16(0xff), high));
+}
+HEARTH_INLINE void lookup(const WideTable& table, I32x16 index, I32x16& even, I32x16& odd) {
+  lookup(table, index.lo, even.lo, odd.lo);
+  lookup(table, index.hi, even.hi, odd.hi);
 }
 // 16 values of int16 range, each four in the order 0, 2, 1, 3.
 HEARTH_INLINE void store_i16_interleaved(int16_t* p, I32x16 a) {
@@ -369,6 +427,12 @@ HEARTH_INLINE I32x16 bit_and(I32x16 a, I32x16 b) {
 HEARTH_INLINE I32x16 bit_or(I32x16 a, I32x16 b) {
   return lanes<I32x16>([&](int i) { return a.v[i] | b.v[i]; });
 }
+HEARTH_INLINE I32x16 max(I32x16 a, I32x16 b) {
+  return lanes<I32x16>([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+}
+HEARTH_INLINE I32x16 load_u16(const uint16_t* p) {
+  return lanes<I32x16>([=](int i) { return p[i]; });
+}
 HEARTH_INLINE int32_t sum_lanes(I32x16 a) {
   int32_t sum = 0;
   for (int i = 0; i < 16; ++i) sum += a.v[i];
@@ -459,6 +523,29 @@ HEARTH_INLINE void f16_halves(I32x16 a, F32x16& low, F32x16& high) {
   low = lanes<F32x16>([&](int i) { return f16_to_f32(static_cast<uint16_t>(a.v[i])); });
   high = lanes<F32x16>([&](int i) { return f16_to_f32(static_cast<uint16_t>(static_cast<uint32_t>(a.v[i]) >> 16)); });
 }
+// table[low four bits of each lane]
+HEARTH_INLINE F32x16 lookup(const float (&table)[16], I32x16 index) {
+  return lanes<F32x16>([&](int i) { return table[index.v[i] & 15]; });
+}
+// table[low four bits of each byte of each lane]
+HEARTH_INLINE I32x16 lookup(const uint8_t (&table)[16], I32x16 index) {
+  return lanes<I32x16>([&](int i) {
+    auto x = static_cast<uint32_t>(index.v[i]), out = uint32_t{0};
+    for (int shift = 0; shift < 32; shift += 8) out |= static_cast<uint32_t>(table[x >> shift & 15]) << shift;
+    return static_cast<int32_t>(out);
+  });
+}
+// The same for bytes 0 and 2 (even) and bytes 1 and 3 (odd), as 16-bit halves.
+HEARTH_INLINE void lookup(const WideTable& table, I32x16 index, I32x16& even, I32x16& odd) {
+  auto halves = [&](int shift) {
+    return lanes<I32x16>([&](int i) {
+      auto x = static_cast<uint32_t>(index.v[i]) >> shift;
+      auto low = static_cast<uint16_t>(table.words[x & 15]), high = static_cast<uint16_t>(table.words[x >> 16 & 15]);
+      return static_cast<int32_t>(low | static_cast<uint32_t>(high) << 16);
+    });
+  };
+  even = halves(0), odd = halves(8);
+}
 // 16 values of int16 range, each four in the order 0, 2, 1, 3.
 HEARTH_INLINE void store_i16_interleaved(int16_t* p, I32x16 a) {
   for (int i = 0; i < 16; i += 4) {
@@ -470,6 +557,13 @@ HEARTH_INLINE void store_i16_interleaved(int16_t* p, I32x16 a) {
 }
 
 #endif
+
+// The same for bytes 0 and 2 (even) and bytes 1 and 3 (odd), as 16-bit halves.
+HEARTH_INLINE void lookup(const uint8_t (&table)[16], I32x16 index, I32x16& even, I32x16& odd) {
+  I32x16 bytes = lookup(table, index);
+  even = bit_and(bytes, set1(0x00ff00ff));
+  odd = shift_halves<8>(bytes);
+}
 
 // 16 dwords that hold pairs of 16-bit numbers: one pair to all lanes.
 HEARTH_INLINE I32x16 broadcast_pair(const int16_t* p) {
