@@ -19,6 +19,7 @@ struct BenchFlags {
   int64_t sequences = 1;
   int64_t rounds = 3;
   bool json = false;
+  std::optional<std::string> compare;  // path of an earlier run's JSON
 };
 
 double median(std::vector<double> values) {
@@ -27,15 +28,70 @@ double median(std::vector<double> values) {
   return n == 0 ? 0 : n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-// One row of the result: a kind of work, its rounds' rates.
-struct Row {
+struct Work {
   std::string kind;  // "prefill" or "decode"
   int64_t tokens = 0;
   int64_t depth = 0;
   int64_t sequences = 1;
+  bool operator==(const Work&) const = default;
+
+  // "prefill 512", "decode 64 at depth 4096 x8"
+  std::string name() const {
+    std::string name = fmt::format("{} {}", kind, tokens);
+    if (kind == "decode") name += fmt::format(" at depth {}", depth);
+    if (sequences > 1) name += fmt::format(" x{}", sequences);
+    return name;
+  }
+};
+
+// One row of the result: a kind of work, its rounds' rates.
+struct Row {
+  Work work;
   std::vector<double> rates;  // tokens per second
   size_t bytes_per_step = 0;  // decode only: weights once and the KV of every sequence
+
+  double rate() const { return median(rates); }
+  double bytes_per_second() const {
+    return static_cast<double>(bytes_per_step) * rate() / static_cast<double>(work.sequences);
+  }
 };
+
+// What an earlier run printed with --json.
+struct EarlierRun {
+  std::string path, model, device;
+  double read_bandwidth = 0;  // bytes per second
+  struct Figure {
+    Work work;
+    double rate = 0;  // tokens per second
+  };
+  std::vector<Figure> figures;
+};
+
+Result<EarlierRun> read_earlier_run(const std::string& path) {
+  HEARTH_ASSIGN(const std::string text, read_text(path));
+  EarlierRun run{.path = path};
+  bool good = false;
+  try {
+    const nlohmann::json document = nlohmann::json::parse(text);
+    document.at("model").get_to(run.model);
+    document.at("device").get_to(run.device);
+    document.at("read_bandwidth").get_to(run.read_bandwidth);
+    good = document.at("results").is_array();
+    for (const nlohmann::json& row : document.at("results")) {
+      EarlierRun::Figure& figure = run.figures.emplace_back();
+      row.at("kind").get_to(figure.work.kind);
+      row.at("tokens").get_to(figure.work.tokens);
+      row.at("depth").get_to(figure.work.depth);
+      row.at("sequences").get_to(figure.work.sequences);
+      row.at("tokens_per_second").get_to(figure.rate);
+      good &= (figure.work.kind == "prefill" || figure.work.kind == "decode") && figure.rate > 0;
+    }
+  } catch (const nlohmann::json::exception&) {
+    good = false;
+  }
+  if (good) return run;
+  return fail(ErrorCode::kInvalidInput, "cannot compare with {}: it is not what `hearth bench --json` prints", path);
+}
 
 class Bench {
  public:
@@ -128,7 +184,64 @@ class Bench {
   Engine& engine_;
 };
 
+nlohmann::ordered_json json_of(const std::vector<Row>& rows, const ModelInfo& info, double peak, int64_t rounds) {
+  nlohmann::ordered_json document = {{"model", info.name},     {"path", info.path},
+                                     {"device", info.device},  {"threads", info.threads},
+                                     {"read_bandwidth", peak}, {"bytes_per_token", info.bytes_per_token},
+                                     {"rounds", rounds},       {"results", nlohmann::ordered_json::array()}};
+  for (const Row& row : rows) {
+    document["results"].push_back({{"kind", row.work.kind},
+                                   {"tokens", row.work.tokens},
+                                   {"depth", row.work.depth},
+                                   {"sequences", row.work.sequences},
+                                   {"tokens_per_second", row.rate()},
+                                   {"rates", row.rates},
+                                   {"bytes_per_second", row.bytes_per_second()},
+                                   {"share_of_bandwidth", row.bytes_per_second() / peak}});
+  }
+  return document;
+}
+
+void print_table(const std::vector<Row>& rows, const ModelInfo& info, double peak, const EarlierRun* earlier) {
+  print("{} ({}) on {}\nread bandwidth {:.1f} GB/s, weights read per token {:.3f} GB\n", info.name,
+        bytes_text(static_cast<double>(info.file_bytes)), info.device, peak / 1e9,
+        static_cast<double>(info.bytes_per_token) / 1e9);
+  if (earlier) {
+    print("compared with {}: read bandwidth {:.1f} GB/s{}{}\n", earlier->path, earlier->read_bandwidth / 1e9,
+          earlier->model == info.name ? "" : ", another model",
+          earlier->device == info.device ? "" : ", another device");
+  }
+  print("\n{:<28} {:>10} {:>10} {:>10} {:>8} {:>8}", "work", "tok/s", "min", "max", "GB/s", "of peak");
+  if (earlier) print(" {:>10} {:>8}", "earlier", "ratio");
+  print("\n");
+  std::vector<EarlierRun::Figure> others;  // of the earlier run, that no row has taken
+  if (earlier) others = earlier->figures;
+  for (const Row& row : rows) {
+    auto [low, high] = std::ranges::minmax(row.rates);
+    print("{:<28} {:>10.2f} {:>10.2f} {:>10.2f}", row.work.name(), row.rate(), low, high);
+    if (row.bytes_per_step > 0) {
+      print(" {:>8.1f} {:>7.0f}%", row.bytes_per_second() / 1e9, 100 * row.bytes_per_second() / peak);
+    } else if (earlier) {
+      print("{:18}", "");
+    }
+    if (auto other = std::ranges::find(others, row.work, &EarlierRun::Figure::work); other != others.end()) {
+      print(" {:>10.2f} {:>8.2f}", other->rate, row.rate() / other->rate);
+      others.erase(other);
+    } else if (earlier) {
+      print(" only in this run");
+    }
+    print("\n");
+  }
+  for (const EarlierRun::Figure& other : others) {
+    print("{:<28}{:51} {:>10.2f} only in {}\n", other.work.name(), "", other.rate, earlier->path);
+  }
+}
+
 Result<void> bench(BenchFlags& flags) {
+  std::optional<EarlierRun> earlier;
+  if (flags.compare) {
+    HEARTH_ASSIGN(earlier, read_earlier_run(*flags.compare));
+  }
   bool all_prefills = !flags.prefill.empty(), all_depths = !flags.depths.empty();
   if (!all_prefills) flags.prefill = {512};
   if (!all_depths) flags.depths = {0, 512, 4096};
@@ -157,13 +270,11 @@ Result<void> bench(BenchFlags& flags) {
   Bench bench(flags, *model, *engine);
 
   std::vector<Row> rows;
-  for (int64_t tokens : flags.prefill) rows.push_back({.kind = "prefill", .tokens = tokens});
+  for (int64_t tokens : flags.prefill) rows.push_back({.work = {.kind = "prefill", .tokens = tokens}});
   for (int64_t depth : flags.depths) {
-    rows.push_back({.kind = "decode",
-                    .tokens = flags.decode_tokens,
-                    .depth = depth,
-                    .sequences = flags.sequences,
-                    .bytes_per_step = bench.bytes_per_step(depth)});
+    rows.push_back(
+        {.work = {.kind = "decode", .tokens = flags.decode_tokens, .depth = depth, .sequences = flags.sequences},
+         .bytes_per_step = bench.bytes_per_step(depth)});
   }
   int64_t threads = model->info().threads;
   std::vector<double> bandwidth;
@@ -172,9 +283,10 @@ Result<void> bench(BenchFlags& flags) {
   for (int64_t round = 0; round < flags.rounds; ++round) {
     bandwidth.push_back(measure_read_bandwidth(threads));
     for (Row& row : rows) {
-      Result<double> rate = row.kind == "prefill"
-                                ? bench.prefill(row.tokens, static_cast<uint64_t>(row.tokens * 1000 + round))
-                                : bench.decode(row.depth);
+      const Work& work = row.work;
+      Result<double> rate = work.kind == "prefill"
+                                ? bench.prefill(work.tokens, static_cast<uint64_t>(work.tokens * 1000 + round))
+                                : bench.decode(work.depth);
       if (!rate) return std::move(rate).error();
       row.rates.push_back(*rate);
       progress.show(fmt::format("round {} of {}", round + 1, flags.rounds));
@@ -183,38 +295,11 @@ Result<void> bench(BenchFlags& flags) {
   progress.clear();
 
   double peak = median(bandwidth);
-  const ModelInfo& info = model->info();
-  nlohmann::ordered_json document = {{"model", info.name},     {"path", info.path},
-                                     {"device", info.device},  {"threads", threads},
-                                     {"read_bandwidth", peak}, {"bytes_per_token", info.bytes_per_token},
-                                     {"rounds", flags.rounds}, {"results", nlohmann::ordered_json::array()}};
-  if (!flags.json) {
-    print("{} ({}) on {}\nread bandwidth {:.1f} GB/s, weights read per token {:.3f} GB\n\n", info.name,
-          bytes_text(static_cast<double>(info.file_bytes)), info.device, peak / 1e9,
-          static_cast<double>(info.bytes_per_token) / 1e9);
-    print("{:<24} {:>10} {:>10} {:>10} {:>8} {:>8}\n", "work", "tok/s", "min", "max", "GB/s", "of peak");
+  if (flags.json) {
+    print("{}\n", json_of(rows, model->info(), peak, flags.rounds).dump(2));
+  } else {
+    print_table(rows, model->info(), peak, earlier ? &*earlier : nullptr);
   }
-  for (const Row& row : rows) {
-    double rate = median(row.rates);
-    auto [low, high] = std::ranges::minmax(row.rates);
-    double bytes_per_second = static_cast<double>(row.bytes_per_step) * rate / static_cast<double>(row.sequences);
-    document["results"].push_back({{"kind", row.kind},
-                                   {"tokens", row.tokens},
-                                   {"depth", row.depth},
-                                   {"sequences", row.sequences},
-                                   {"tokens_per_second", rate},
-                                   {"rates", row.rates},
-                                   {"bytes_per_second", bytes_per_second},
-                                   {"share_of_bandwidth", bytes_per_second / peak}});
-    if (flags.json) continue;
-    std::string name =
-        row.kind == "prefill" ? fmt::format("prefill {}", row.tokens) : fmt::format("decode at depth {}", row.depth);
-    if (row.sequences > 1) name += fmt::format(" x{}", row.sequences);
-    print("{:<24} {:>10.2f} {:>10.2f} {:>10.2f}", name, rate, low, high);
-    if (row.bytes_per_step > 0) print(" {:>8.1f} {:>7.0f}%", bytes_per_second / 1e9, 100 * bytes_per_second / peak);
-    print("\n");
-  }
-  if (flags.json) print("{}\n", document.dump(2));
   return {};
 }
 
@@ -239,7 +324,9 @@ void add_bench(CLI::App& app, Body& chosen) {
       ->transform(whole_number<int64_t>(1));
   command->add_option("--rounds", flags->rounds, "Interleaved rounds; medians are shown")
       ->transform(whole_number<int64_t>(1, 1000));
-  command->add_flag("--json", flags->json, "Print one JSON object");
+  CLI::Option* json = command->add_flag("--json", flags->json, "Print one JSON object");
+  command->add_option("--compare", flags->compare, "Show the figures of an earlier run too, from its --json output")
+      ->excludes(json);
 }
 
 }  // namespace hearth::cli

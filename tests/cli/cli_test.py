@@ -89,6 +89,8 @@ class Usage(unittest.TestCase):
             ["run", MODEL, "--raw"],
             ["run", MODEL, "--raw", "-p", "word " * 3000, "-c", "512"],
             ["bench"],
+            ["bench", MODEL, "--compare"],
+            ["bench", MODEL, "--compare", MODEL, "--json"],
             ["synth", "qwen9-1t", "/tmp/never.gguf"],
             ["synth", "qwen3-0.6b", "/tmp/never.gguf", "--mix", "q17_z"],
             ["completions", "tcsh"],
@@ -445,6 +447,37 @@ class Tools(unittest.TestCase):
             done = hearth("bench", MODEL, "-c", "512", "--rounds", "1", *args)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), (args, done.stderr))
             self.assertIn("-c", done.stderr)
+
+    def test_bench_compares_with_an_earlier_run(self):
+        args = ("bench", MODEL, "--prefill", "32", "--decode-tokens", "4", "--rounds", "1", "-t", "1")
+        document = json.loads(hearth(*args, "--depth", "0,40", "--json").stdout)
+        for result, rate in zip(document["results"], (125.0, 250.0, 500.0)):
+            result["tokens_per_second"] = rate
+        with tempfile.TemporaryDirectory() as folder:
+            earlier = Path(folder, "earlier.json")
+            earlier.write_text(json.dumps(document))
+            done = hearth(*args, "--depth", "0,80", "--compare", earlier)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            rows = {re.split(r"\s\s+", line)[0]: line for line in done.stdout.splitlines()}
+            for work, rate in (("prefill 32", 125), ("decode 4 at depth 0", 250)):
+                figures = rows[work].removeprefix(work).split()
+                self.assertEqual(figures[-2], f"{rate}.00")
+                self.assertAlmostEqual(float(figures[-1]), float(figures[0]) / rate, delta=0.01)
+            self.assertRegex(rows["decode 4 at depth 80"], r"\d% only in this run$")
+            self.assertRegex(rows["decode 4 at depth 40"], rf"  500\.00 only in {earlier}$")
+            self.assertNotIn("another", done.stdout)
+            earlier.write_text(json.dumps(document | {"model": "x", "device": "y"}))
+            self.assertIn("another model, another device", hearth(*args, "--depth", "0", "--compare", earlier).stdout)
+            for bad in ("", "{", "[]", "7", "{}", "[" * 60000, json.dumps(document | {"results": None}),
+                        json.dumps(document | {"results": [{}]}), json.dumps(document).replace("125.0", '"fast"'),
+                        json.dumps(document).replace("125.0", "0"), json.dumps(document).replace("prefill", "sleep")):
+                earlier.write_text(bad)
+                done = hearth(*args, "--compare", earlier)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), bad[:200])
+                self.assertEqual(done.stderr, f"hearth: cannot compare with {earlier}: it is not what `hearth bench --json` prints\n")
+            self.assertEqual(hearth(*args, "--compare", MODEL).returncode, 1)
+            missing = hearth(*args, "--compare", f"{folder}/nothing.json")
+            self.assertEqual((missing.returncode, missing.stderr.count("\n")), (1, 1), missing.stderr)
 
     def test_eval(self):
         text = "The quick brown fox jumps over the lazy dog. " * 4
