@@ -1,6 +1,7 @@
 #include "base/cpu_topology.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -34,6 +35,21 @@ TEST(CpuTopology, ThisMachine) {
   EXPECT_GE(t.cores.size(), 1u);
   EXPECT_GE(t.workers(), 1);
   EXPECT_LE(t.workers(), static_cast<int64_t>(t.cores.size()));
+}
+
+TEST(CpuTopology, AffinityToOneCpuIsOneCore) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &before)) continue;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    CpuTopology t = read_cpu_topology();
+    EXPECT_EQ(t.cores, std::vector<int>{cpu});
+    EXPECT_EQ(t.workers(), 1);
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 TEST(CpuTopology, SiblingsAreOneCore) {

@@ -30,9 +30,10 @@ def environment(env=None):
     return clean | {"XDG_CONFIG_HOME": "/nonexistent"} | (env or {})
 
 
-def hearth(*args, stdin="", env=None):
-    """Runs the command; returns the finished process with text streams."""
-    return subprocess.run([HEARTH, *args], input=stdin, env=environment(env), capture_output=True, text=True, timeout=120)
+def hearth(*args, stdin="", env=None, under=()):
+    """Runs the command, as an argument of the command `under` if one is given; returns the finished process with text
+    streams."""
+    return subprocess.run([*under, HEARTH, *args], input=stdin, env=environment(env), capture_output=True, text=True, timeout=120)
 
 
 def start(*args, **options):
@@ -315,6 +316,38 @@ class Run(unittest.TestCase):
         self.assertEqual(hearth(*greedy).stdout, expected)
         self.assertEqual(hearth(*greedy, "--no-pass", "all").stdout, expected)
         self.assertEqual(hearth(*greedy, "--layout", "native").stdout, expected)
+
+
+class Workers(unittest.TestCase):
+    """Without -t there are as many as cores, affinity and quota allow; `hearth bench` says how many."""
+
+    @staticmethod
+    def workers(under=()):
+        done = hearth("bench", MODEL, "--json", "--prefill", "16", "--depth", "0", "--decode-tokens", "2", "--rounds", "1", under=under)
+        return json.loads(done.stdout)["threads"]
+
+    @classmethod
+    def setUpClass(cls):
+        if cls.workers() < 2:
+            raise unittest.SkipTest("this machine has one core")
+
+    def test_affinity_to_one_cpu_is_one_worker(self):
+        for cpu in (min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))):
+            self.assertEqual(self.workers(("taskset", "-c", str(cpu))), 1)
+
+    def test_a_quota_of_one_cpu_is_one_worker(self):
+        """The control groups that the command sees are files of ours, mounted for it alone."""
+        for files, one in (({"cpu.max": "100000 100000"}, True), ({"cpu.max": "max 100000"}, False),
+                           ({"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000"}, True)):
+            with tempfile.TemporaryDirectory() as groups:
+                for name, text in files.items():
+                    Path(groups, name).parent.mkdir(exist_ok=True)
+                    Path(groups, name).write_text(text + "\n")
+                mount = 'mount --bind "$0" /sys/fs/cgroup && exec "$@"'
+                under = ("unshare", "--map-root-user", "--mount", "sh", "-c", mount, groups)
+                if subprocess.run([*under, "true"], capture_output=True).returncode != 0:
+                    self.skipTest("this system grants no mount namespaces")
+                self.assertEqual(self.workers(under) == 1, one, files)
 
 
 class Output(unittest.TestCase):
