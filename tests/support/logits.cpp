@@ -58,4 +58,15 @@ std::vector<double> log_softmax(std::span<const float> logits) {
   return out;
 }
 
+std::vector<double> row_divergences(std::span<const float> expected, std::span<const float> got, size_t width) {
+  HEARTH_CHECK(expected.size() == got.size() && got.size() % width == 0, "{} and {}", expected.size(), got.size());
+  std::vector<double> kl(got.size() / width, 0.0);
+  for (size_t r = 0; r < kl.size(); ++r) {
+    std::vector<double> p = log_softmax(expected.subspan(r * width, width)),
+                        q = log_softmax(got.subspan(r * width, width));
+    for (size_t t = 0; t < width; ++t) kl[r] += std::exp(p[t]) * (p[t] - q[t]);
+  }
+  return kl;
+}
+
 }  // namespace hearth::testing

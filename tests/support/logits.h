@@ -22,4 +22,7 @@ Golden read_golden(const std::string& path);
 // Log-probabilities of one row of logits, in double.
 std::vector<double> log_softmax(std::span<const float> logits);
 
+// KL(expected || got) in nats of each row of logits, `width` to a row.
+std::vector<double> row_divergences(std::span<const float> expected, std::span<const float> got, size_t width);
+
 }  // namespace hearth::testing
