@@ -158,8 +158,9 @@ TEST_P(Exactness, MeanDivergence) {
     return sum / kPositions;
   };
   RunnerOptions options{.kv_type = KvType::kF16, .pages = 10};
-  for (std::string_view isa : cpu::usable_isas()) {
-    if (isa == "portable") continue;
+  for (std::string_view isa : {"avx2", "avxvnni", "avx512", "amx"}) {
+    auto table = cpu::select_isa(isa);
+    if (!table) continue;  // not of this machine
     std::string line = fmt::format("mean KL of {:<6} on {:<8}", format_info(format).name, isa);
     auto figure = [&](std::string_view title, double kl) { line += fmt::format(" {} {:.1e}", title, kl); };
     auto small_figure = [&](std::string_view title, double kl) {
@@ -172,7 +173,7 @@ TEST_P(Exactness, MeanDivergence) {
       small_figure("decode", divergence(runner, PlanKind::kDecode));
       small_figure("prefill", divergence(runner, PlanKind::kPrefill));
     }
-    const cpu::KernelTable& kernels = *checked(cpu::select_isa(isa));
+    const cpu::KernelTable& kernels = **table;
     for (auto [name, gemm] :
          {std::pair{"gemm_f32", &kernels.gemm_f32}, {"gemm_int", &kernels.gemm_int}, {"gemm_amx", &kernels.gemm_amx}}) {
       if (!gemm->multiply) continue;
