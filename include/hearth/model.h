@@ -21,7 +21,7 @@ inline constexpr int64_t kMaxContextTokens = int64_t{1} << 30;
 struct ModelOptions {
   std::string device = "cpu";  // "cpu" or "reference"
   int64_t threads = 0;         // up to kMaxThreads; 0: physical cores, affinity and cgroup quota decide
-  std::string isa;             // CPU only: "", "avx2", "avx512"
+  std::string isa;             // CPU only: "", "avx2", "avx512", "neon"
   // Tokens of KV shared by all sequences, up to kMaxContextTokens. 0: the smallest of the model's context, 32768, and
   // what fits into half of the memory that the weights leave.
   int64_t context_tokens = 0;

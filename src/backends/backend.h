@@ -91,7 +91,7 @@ class Backend {
 
 struct BackendOptions {
   int64_t threads = 0;  // at most kMaxThreads; 0: physical cores, affinity and cgroup quota decide
-  std::string isa;      // CPU only: "", "avx2", "avx512"; an ISA that this machine lacks is an error
+  std::string isa;      // CPU only: "", "avx2", "neon"; an ISA that this machine lacks is an error
 };
 
 // One factory per backend; a backend that is not built links a stub that says so (backends/absent).

@@ -32,7 +32,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->transform(whole_number<int64_t>());
   command.add_option("--device", flags.model.device, "What runs the model: cpu, reference");
   command.add_option("--isa", flags.model.isa,
-                     "CPU instructions to use: amx, avx512, avxvnni, avx2; empty: the best there is");
+                     "CPU instructions to use: amx, avx512, avxvnni, avx2, neon; empty: the best there is");
   command.add_option("--kv-type", flags.model.kv_type, "Type of cached keys and values: f16, f32, q8");
   command.add_option("--activations", flags.model.activations,
                      "default: exact; int8: faster where arithmetic limits, less exact");

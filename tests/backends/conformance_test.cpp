@@ -218,7 +218,7 @@ class LinearConformance : public Conformance {
     if (!integer_codes) return {};
     double nf4 = c.format == FormatId::kNF4 ? kNf4Error : 0;
     if (c.activations == Activations::kInt8) return {.limit = 127, .of_largest = nf4};
-    if (kind == PlanKind::kDecode) return {.limit = 32767, .of_largest = nf4};
+    if (kind == PlanKind::kDecode) return {.limit = isa == "neon" ? 127 * 257 : 32767, .of_largest = nf4};
     return isa.starts_with("avx") ? Rounding{.limit = 32767, .block = 256, .of_largest = nf4} : Rounding{};
   }
 

@@ -10,8 +10,18 @@
 namespace hearth::testing {
 
 std::span<const TestDevice> test_devices() {
-  static const TestDevice kDevices[] = {{"reference", ""},  {"cpu", "portable"}, {"cpu", "avx2"},
-                                        {"cpu", "avxvnni"}, {"cpu", "avx512"},   {"cpu", "amx"}};
+  static const TestDevice kDevices[] = {
+    {"reference", ""},
+    {"cpu", "portable"},
+#if defined(__x86_64__)
+    {"cpu", "avx2"},
+    {"cpu", "avxvnni"},
+    {"cpu", "avx512"},
+    {"cpu", "amx"},
+#elif defined(__aarch64__)
+    {"cpu", "neon"},
+#endif
+  };
   return kDevices;
 }
 

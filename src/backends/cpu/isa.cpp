@@ -7,6 +7,9 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace hearth::cpu {
@@ -101,11 +104,33 @@ constexpr Isa kIsas[] = {
     {"portable", portable_kernels, [] { return true; }, "nothing"},
 };
 
+// Where the architecture has something better, `portable` must be asked for: it would be taken for slowness of Hearth.
+constexpr bool kPortableByDefault = false;
+
+#elif defined(__aarch64__)
+
+bool has_dot_product() {
+#if defined(__linux__)
+  return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+#else
+  return false;
+#endif
+}
+
+std::string features_text() { return has_dot_product() ? "both" : "NEON alone"; }
+
+constexpr Isa kIsas[] = {
+    {"neon", neon_kernels, has_dot_product, "NEON and its dot products (ASIMDDP)"},
+    {"portable", portable_kernels, [] { return true; }, "nothing"},
+};
+constexpr bool kPortableByDefault = true;
+
 #else
 
 std::string features_text() { return "another architecture"; }
 
 constexpr Isa kIsas[] = {{"portable", portable_kernels, [] { return true; }, "nothing"}};
+constexpr bool kPortableByDefault = true;
 
 #endif
 
@@ -118,7 +143,7 @@ Result<const KernelTable*> select_isa(std::string_view name) {
   if (name.empty()) {
     const Isa* best = nullptr;
     for (const Isa& isa : kIsas) {
-      if (!best && isa.usable() && (isa.name != "portable" || std::size(kIsas) == 1)) best = &isa;
+      if (!best && isa.usable() && (isa.name != "portable" || kPortableByDefault)) best = &isa;
     }
     if (best) return &best->table();
     return fail(ErrorCode::kUnsupported,

@@ -9,9 +9,9 @@
 
 namespace hearth::cpu {
 
-// The kernels of an ISA: "avx512", "avx2" or "portable" (plain C++, for machines that have no variant of their own).
-// "": the environment variable HEARTH_ISA, or else the best that this machine has; portable only where the
-// architecture has nothing better. Fails with kUnsupported when the machine lacks it, kUsage on an unknown name.
+// The kernels of an ISA: "avx512", "avx2", "neon" or "portable" (no more than every machine of the architecture has).
+// "": the environment variable HEARTH_ISA, or else the best that this machine has; portable never on x86-64. Fails
+// with kUnsupported when the machine lacks it, kUsage on an unknown name.
 Result<const KernelTable*> select_isa(std::string_view name);
 
 }  // namespace hearth::cpu

@@ -199,5 +199,6 @@ const KernelTable& avx2_kernels();
 const KernelTable& avxvnni_kernels();
 const KernelTable& avx512_kernels();
 const KernelTable& amx_kernels();
+const KernelTable& neon_kernels();
 
 }  // namespace hearth::cpu

@@ -4,6 +4,8 @@
 #include <map>
 #include <random>
 
+#include "backends/cpu/isa.h"
+#include "backends/cpu/isas.h"
 #include "backends/cpu/step.h"
 #include "graph/passes.h"
 #include "hearth/model.h"
@@ -64,12 +66,8 @@ class CpuBackend : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<Backend> cpu_, reference_;
 };
 
-#if defined(__x86_64__)
-INSTANTIATE_TEST_SUITE_P(Isa, CpuBackend, ::testing::Values("portable", "avx2", "avxvnni", "avx512", "amx"),
+INSTANTIATE_TEST_SUITE_P(Isa, CpuBackend, ::testing::ValuesIn(cpu::isa_names()),
                          [](const auto& info) { return info.param; });
-#else
-INSTANTIATE_TEST_SUITE_P(Isa, CpuBackend, ::testing::Values("portable"), [](const auto& info) { return info.param; });
-#endif
 
 TEST_P(CpuBackend, FamiliesInF32EqualTheReference) {
   compare({.architecture = "llama"}, {}, 2e-5);
@@ -247,11 +245,12 @@ TEST_P(CpuBackend, RefusesBrokenSteps) {
 }
 
 TEST_P(CpuBackend, SaysWhatRuns) {
-  std::map<std::string, std::string> titles = {{"portable", "portable C++"},
-                                               {"avx2", "AVX2"},
-                                               {"avxvnni", "AVX2 VNNI"},
-                                               {"avx512", "AVX-512 VNNI"},
-                                               {"amx", "AMX BF16"}};
+  std::map<std::string, std::string> titles = {{"portable", "portable C++"}, {"avx2", "AVX2"},
+                                               {"avxvnni", "AVX2 VNNI"},     {"avx512", "AVX-512 VNNI"},
+                                               {"amx", "AMX BF16"},          {"neon", "NEON"}};
+#if defined(__aarch64__)
+  titles["portable"] = "NEON without dot products";
+#endif
   EXPECT_EQ(cpu_->info().description, titles[GetParam()] + ", 2 workers");
 }
 
@@ -270,7 +269,7 @@ TEST_P(CpuBackend, ForcedKernelsRun) {
                                  {"linear:gemm_int", 1e-3},
                                  {"linear:gemm_amx", 1e-3}}) {
     if (name == std::string("linear:gemm_amx") && GetParam() != "amx") continue;
-    if (name == std::string("linear:gemm_int") && GetParam() == "portable") continue;
+    if (name == std::string("linear:gemm_int") && !cpu::select_isa(GetParam()).value()->gemm_int.multiply) continue;
     ASSERT_EQ(setenv("HEARTH_CPU_KERNEL", name, 1), 0);
     auto backend = make_cpu_backend({.threads = 2, .isa = GetParam()});
     ASSERT_EQ(unsetenv("HEARTH_CPU_KERNEL"), 0);

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "backends/cpu/isa.h"
+#include "backends/cpu/isas.h"
 #include "backends/cpu/weights.h"
 #include "quant/encode.h"
 #include "quant/random_blocks.h"
@@ -107,12 +108,7 @@ class Kernels : public ::testing::TestWithParam<std::string> {
   const KernelTable* kernels = nullptr;
 };
 
-#if defined(__x86_64__)
-INSTANTIATE_TEST_SUITE_P(Isa, Kernels, ::testing::Values("portable", "avx2", "avxvnni", "avx512", "amx"),
-                         [](const auto& info) { return info.param; });
-#else
-INSTANTIATE_TEST_SUITE_P(Isa, Kernels, ::testing::Values("portable"), [](const auto& info) { return info.param; });
-#endif
+INSTANTIATE_TEST_SUITE_P(Isa, Kernels, ::testing::ValuesIn(isa_names()), [](const auto& info) { return info.param; });
 
 int64_t block_of(FormatId format) { return format_info(format).block_elems; }
 

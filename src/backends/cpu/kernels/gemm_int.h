@@ -196,7 +196,8 @@ constexpr Gemm kGemmInt = {.rows = kIntRows,
                            .pack = pack_int,
                            .multiply = gemm_int};
 
-#else
+#else  // On NEON a product of digits (quads.h) would take two thirds of the instructions of f32: not built, not
+       // measured.
 
 constexpr Gemm kGemmInt = {};
 

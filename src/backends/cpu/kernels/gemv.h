@@ -1,8 +1,8 @@
-// Few rows times a panel: every weight is read once for up to four (AVX-512: eight, portable: one) rows. Part of
-// kernels.cpp.
+// Few rows times a panel: every weight is read once for up to four (AVX-512: eight, NEON: two, portable: one) rows.
+// Part of kernels.cpp.
 #pragma once
 
-#include "backends/cpu/kernels/planar.h"
+#include "backends/cpu/kernels/quads.h"
 
 namespace hearth::cpu {
 namespace {
@@ -18,6 +18,13 @@ constexpr int kChains = R == 1   ? 4
 constexpr int kMaxPassRows = 4;
 template <int R>
 constexpr int kChains = 1;
+#elif defined(__aarch64__)
+// Of 32 registers two rows take 16 for their sums (of low and of high digits), 4 for digits and 8 for codes; a third
+// row would not fit. Four registers to a sum hide the latency of one row. Of one row's 61 instructions for 16 elements
+// of 4 bits 24 are shared.
+constexpr int kMaxPassRows = 2;
+template <int R>
+constexpr int kChains = 1;
 #else
 constexpr int kMaxPassRows = 1;
 template <int R>
@@ -29,7 +36,8 @@ constexpr int64_t kPrefetchBytes = 1024;
 
 template <class F, int R>
 struct IntDot {
-  static constexpr int kChain = !F::kPlain && F::kGroup == 16 && kChains<R> > 2 ? 2 : kChains<R>;
+  // Of quads, the first sum is of low and the second of high digits.
+  static constexpr int kChain = kAsQuads<F> ? 2 : !F::kPlain && F::kGroup == 16 && kChains<R> > 2 ? 2 : kChains<R>;
   const PanelView& panel;
   const int16_t* codes[R];
   const float* scales[R];
@@ -42,6 +50,16 @@ struct IntDot {
   HEARTH_INLINE void add16(int64_t e, I32x16 (&sum)[R][kChain]) const {
     const uint8_t* lines = panel.codes + e / F::kLineElems * 64;
     for (int64_t b = 0; b < 16 / F::kLineElems; ++b) __builtin_prefetch(lines + kPrefetchBytes + 64 * b);
+#if defined(__ARM_FEATURE_DOTPROD)
+    if constexpr (kAsQuads<F>) {
+      Digits x[R];
+      for (int r = 0; r < R; ++r) x[r] = load_digits(codes[r] + e);
+      each_quad16<F, Half>(lines, high_line<F>(panel, e), [&]<int I>(I32x16 quad) {
+        for (int r = 0; r < R; ++r) dot_digits<I>(sum[r][0], sum[r][1], quad, x[r]);
+      });
+      return;
+    }
+#endif
     each_pair16<F, Half>(lines, high_line<F>(panel, e), [&]<int I>(I32x16 pair) {
       for (int r = 0; r < R; ++r) {
         I32x16& s = sum[r][I % kChain];
@@ -51,22 +69,24 @@ struct IntDot {
   }
 
   static HEARTH_INLINE I32x16 total(const I32x16 (&sum)[kChain]) {
+    if constexpr (kAsQuads<F>) return add(sum[0], shift<-8>(sum[1]));
     I32x16 t = sum[0];
     for (int i = 1; i < kChain; ++i) t = add(t, sum[i]);
     return t;
   }
 
   // Sums of 32 or 16 elements begin at -zero * (sum of the activations), so that they count from `zero`.
+  static constexpr int kZero = kAsQuads<F> && kSignedQuads<F> ? 0 : F::kZero;
   HEARTH_INLINE void begin32(I32x16 (&sum)[R][kChain], int64_t block) const {
     for (int r = 0; r < R; ++r) {
       for (int i = 1; i < kChain; ++i) sum[r][i] = zero_i();
-      sum[r][0] = F::kZero != 0 ? set1(-F::kZero * sums32[r][block]) : zero_i();
+      sum[r][0] = kZero != 0 ? set1(-kZero * sums32[r][block]) : zero_i();
     }
   }
   HEARTH_INLINE void begin16(I32x16 (&sum)[R][kChain], int64_t group) const {
     for (int r = 0; r < R; ++r) {
       for (int i = 1; i < kChain; ++i) sum[r][i] = zero_i();
-      sum[r][0] = set1(-F::kZero * sums16[r][group]);
+      sum[r][0] = set1(-kZero * sums16[r][group]);
     }
   }
 
@@ -201,15 +221,22 @@ void dot_int(const PanelView& panel, const IntRows& a, int64_t rows, float* out)
   }
   if constexpr (kMaxPassRows >= 4) {
     for (; rows - row >= 4; row += 4) dot_int_pass<F, 4>(panel, a, row, out);
-    if (rows - row >= 2) dot_int_pass<F, 2>(panel, a, row, out), row += 2;
+  }
+  if constexpr (kMaxPassRows >= 2) {
+    for (; rows - row >= 2; row += 2) dot_int_pass<F, 2>(panel, a, row, out);
   }
   for (; row < rows; ++row) dot_int_pass<F, 1>(panel, a, row, out);
 }
 
-// Float weights [n][16]. Four sums a row, whatever the number of rows, so that a row's result does not depend on it.
+// Float weights [n][16]. As many sums a row, whatever the number of rows, so that a row's result does not depend on it.
+#if defined(__aarch64__)
+constexpr int kFloatSums = 2;  // of four registers each, for two rows half of all
+#else
+constexpr int kFloatSums = 4;
+#endif
 template <int R>
 void dot_float_pass(const float* weights, int64_t n, const float* a, int64_t stride, bool accumulate, float* out) {
-  constexpr int kSums = 4;
+  constexpr int kSums = kFloatSums;
   F32x16 acc[R][kSums];
   for (int r = 0; r < R; ++r) {
     for (int i = 0; i < kSums; ++i) acc[r][i] = zero_f();
@@ -226,7 +253,8 @@ void dot_float_pass(const float* weights, int64_t n, const float* a, int64_t str
     for (int r = 0; r < R; ++r) acc[r][0] = fma(w, set1(a[r * stride + k]), acc[r][0]);
   }
   for (int r = 0; r < R; ++r) {
-    F32x16 sum = add(add(acc[r][0], acc[r][1]), add(acc[r][2], acc[r][3]));
+    F32x16 sum = add(acc[r][0], acc[r][1]);
+    if constexpr (kSums == 4) sum = add(sum, add(acc[r][2], acc[r][3]));
     if (accumulate) sum = add(load(out + r * kLanes), sum);
     store(out + r * kLanes, sum);
   }

@@ -71,6 +71,9 @@ void rope(float* x, const float* cos, const float* sin, int64_t dims, bool half)
 }
 
 void quantize(const float* x, int64_t n, int32_t limit, const IntRows& out, int64_t row) {
+#if defined(__ARM_FEATURE_DOTPROD)
+  limit = limit < kMaxActivation ? limit : kMaxActivation;
+#endif
   int16_t* codes = out.codes + row * out.code_stride;
   float* scales = out.scales + row * out.scale_stride;
   int32_t* sums16 = out.sums16 + row * out.scale_stride * 2;

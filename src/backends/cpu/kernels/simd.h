@@ -1,4 +1,5 @@
-// Sixteen lanes of f32 or int32, the unit of every kernel: one AVX-512 register, two AVX2 registers, or plain arrays.
+// Sixteen lanes of f32 or int32, the unit of every kernel: one AVX-512 register, two AVX2 registers, four of NEON, or
+// plain arrays.
 // Part of kernels.cpp; everything is local to the translation unit, because each ISA compiles its own.
 #pragma once
 
@@ -7,6 +8,8 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #define HEARTH_INLINE inline __attribute__((always_inline))
@@ -319,6 +322,237 @@ HEARTH_INLINE void store_i16_interleaved(int16_t* p, I32x16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_shuffle_epi8(packed, order));
 }
 
+#elif defined(__aarch64__)
+
+// Four registers each. Not float32x4x4_t, which the compiler wants in four neighbouring ones.
+struct F32x16 {
+  float32x4_t v[4];
+};
+struct I32x16 {
+  int32x4_t v[4];
+};
+
+// Op on each of the four registers.
+template <class T, auto Op, class... Args>
+HEARTH_INLINE T map(Args... a) {
+  return {Op(a.v[0]...), Op(a.v[1]...), Op(a.v[2]...), Op(a.v[3]...)};
+}
+HEARTH_INLINE uint32x4_t lane_mask(int64_t n, int first) {  // lane first + i < n
+  const int32x4_t lane = {0, 1, 2, 3};
+  return vcltq_s32(lane, vdupq_n_s32(static_cast<int>(n) - first));
+}
+HEARTH_INLINE F32x16 set1(float x) {
+  float32x4_t v = vdupq_n_f32(x);
+  return {v, v, v, v};
+}
+HEARTH_INLINE F32x16 zero_f() { return set1(0.0f); }
+HEARTH_INLINE F32x16 load(const float* p) {
+  return {vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)};
+}
+HEARTH_INLINE void store(float* p, F32x16 a) {
+  for (int i = 0; i < 4; ++i) vst1q_f32(p + 4 * i, a.v[i]);
+}
+HEARTH_INLINE F32x16 load_part(const float* p, int64_t n) {  // no masked loads: tails go by way of memory
+  if (n >= 16) return load(p);
+  float v[16] = {};
+  for (int64_t i = 0; i < n; ++i) v[i] = p[i];
+  return load(v);
+}
+HEARTH_INLINE void store_part(float* p, F32x16 a, int64_t n) {
+  if (n >= 16) return store(p, a);
+  float v[16];
+  store(v, a);
+  for (int64_t i = 0; i < n; ++i) p[i] = v[i];
+}
+HEARTH_INLINE F32x16 add(F32x16 a, F32x16 b) { return map<F32x16, vaddq_f32>(a, b); }
+HEARTH_INLINE F32x16 sub(F32x16 a, F32x16 b) { return map<F32x16, vsubq_f32>(a, b); }
+HEARTH_INLINE F32x16 mul(F32x16 a, F32x16 b) { return map<F32x16, vmulq_f32>(a, b); }
+HEARTH_INLINE F32x16 div(F32x16 a, F32x16 b) { return map<F32x16, vdivq_f32>(a, b); }
+HEARTH_INLINE F32x16 max(F32x16 a, F32x16 b) { return map<F32x16, vmaxq_f32>(a, b); }
+HEARTH_INLINE F32x16 min(F32x16 a, F32x16 b) { return map<F32x16, vminq_f32>(a, b); }
+HEARTH_INLINE F32x16 abs(F32x16 a) { return map<F32x16, vabsq_f32>(a); }
+HEARTH_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) { return map<F32x16, vfmaq_f32>(c, a, b); }
+HEARTH_INLINE F32x16 fnma(F32x16 a, F32x16 b, F32x16 c) { return map<F32x16, vfmsq_f32>(c, a, b); }
+HEARTH_INLINE F32x16 to_f32(I32x16 a) { return map<F32x16, vcvtq_f32_s32>(a); }
+HEARTH_INLINE I32x16 round_to_int(F32x16 a) { return map<I32x16, vcvtnq_s32_f32>(a); }
+HEARTH_INLINE F32x16 bits_to_f32(I32x16 a) { return map<F32x16, vreinterpretq_f32_s32>(a); }
+// The first n lanes of a, the others of b.
+HEARTH_INLINE F32x16 first_lanes(F32x16 a, F32x16 b, int64_t n) {
+  F32x16 out;
+  for (int i = 0; i < 4; ++i) out.v[i] = vbslq_f32(lane_mask(n, 4 * i), a.v[i], b.v[i]);
+  return out;
+}
+HEARTH_INLINE float sum_lanes(F32x16 a) {
+  return vaddvq_f32(vaddq_f32(vaddq_f32(a.v[0], a.v[1]), vaddq_f32(a.v[2], a.v[3])));
+}
+HEARTH_INLINE float max_lanes(F32x16 a) {
+  return vmaxvq_f32(vmaxq_f32(vmaxq_f32(a.v[0], a.v[1]), vmaxq_f32(a.v[2], a.v[3])));
+}
+
+HEARTH_INLINE I32x16 set1(int32_t x) {
+  int32x4_t v = vdupq_n_s32(x);
+  return {v, v, v, v};
+}
+HEARTH_INLINE I32x16 zero_i() { return set1(int32_t{0}); }
+HEARTH_INLINE I32x16 load(const uint8_t* p) {
+  I32x16 out;
+  for (int i = 0; i < 4; ++i) out.v[i] = vreinterpretq_s32_u8(vld1q_u8(p + 16 * i));
+  return out;
+}
+HEARTH_INLINE I32x16 add(I32x16 a, I32x16 b) { return map<I32x16, vaddq_s32>(a, b); }
+HEARTH_INLINE I32x16 sub(I32x16 a, I32x16 b) { return map<I32x16, vsubq_s32>(a, b); }
+HEARTH_INLINE I32x16 bit_and(I32x16 a, I32x16 b) { return map<I32x16, vandq_s32>(a, b); }
+HEARTH_INLINE I32x16 bit_or(I32x16 a, I32x16 b) { return map<I32x16, vorrq_s32>(a, b); }
+HEARTH_INLINE I32x16 max(I32x16 a, I32x16 b) { return map<I32x16, vmaxq_s32>(a, b); }
+HEARTH_INLINE I32x16 load_u16(const uint16_t* p) {
+  I32x16 out;
+  for (int i = 0; i < 4; ++i) out.v[i] = vreinterpretq_s32_u32(vmovl_u16(vld1_u16(p + 4 * i)));
+  return out;
+}
+HEARTH_INLINE int32_t sum_lanes(I32x16 a) {
+  return vaddvq_s32(vaddq_s32(vaddq_s32(a.v[0], a.v[1]), vaddq_s32(a.v[2], a.v[3])));
+}
+// Logical shift right; left for negative n.
+template <int N>
+HEARTH_INLINE I32x16 shift(I32x16 a) {
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (N > 0) a.v[i] = vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a.v[i]), N));
+    if constexpr (N < 0) a.v[i] = vshlq_n_s32(a.v[i], -N);
+  }
+  return a;
+}
+template <int N>
+HEARTH_INLINE I32x16 shift_signed(I32x16 a) {
+  for (int i = 0; i < 4; ++i) a.v[i] = vshrq_n_s32(a.v[i], N);
+  return a;
+}
+template <int N>
+HEARTH_INLINE I32x16 shift_halves(I32x16 a) {  // of each 16-bit half, right
+  for (int i = 0; i < 4; ++i) a.v[i] = vreinterpretq_s32_u16(vshrq_n_u16(vreinterpretq_u16_s32(a.v[i]), N));
+  return a;
+}
+// The low (high) halves of eight dwords.
+HEARTH_INLINE int16x8_t low_halves(int32x4_t a, int32x4_t b) {
+  return vuzp1q_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b));
+}
+HEARTH_INLINE int16x8_t high_halves(int32x4_t a, int32x4_t b) {
+  return vuzp2q_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b));
+}
+// acc + the products of both 16-bit halves. Of eight lanes: four multiply-adds, and four instructions that part the
+// halves, those of `a` once for all rows, those of a broadcast `b` once for all lanes.
+HEARTH_INLINE I32x16 dot_halves(I32x16 acc, I32x16 a, I32x16 b) {
+  for (int i = 0; i < 4; i += 2) {
+    int16x8_t a0 = low_halves(a.v[i], a.v[i + 1]), a1 = high_halves(a.v[i], a.v[i + 1]);
+    int16x8_t b0 = low_halves(b.v[i], b.v[i + 1]), b1 = high_halves(b.v[i], b.v[i + 1]);
+    acc.v[i] = vmlal_s16(acc.v[i], vget_low_s16(a0), vget_low_s16(b0));
+    acc.v[i] = vmlal_s16(acc.v[i], vget_low_s16(a1), vget_low_s16(b1));
+    acc.v[i + 1] = vmlal_high_s16(acc.v[i + 1], a0, b0);
+    acc.v[i + 1] = vmlal_high_s16(acc.v[i + 1], a1, b1);
+  }
+  return acc;
+}
+#if defined(__ARM_FEATURE_DOTPROD)
+HEARTH_INLINE I32x16 bit_xor(I32x16 a, I32x16 b) { return map<I32x16, veorq_s32>(a, b); }
+template <int N>
+HEARTH_INLINE I32x16 shift_bytes(I32x16 a) {  // of each byte, right
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (N > 0) a.v[i] = vreinterpretq_s32_u8(vshrq_n_u8(vreinterpretq_u8_s32(a.v[i]), N));
+  }
+  return a;
+}
+// 16 integers of magnitude <= kMaxActivation as 256 * high + low.
+struct Digits {
+  int8x16_t low, high;
+};
+constexpr int32_t kMaxActivation = 127 * 256 + 127;
+// From int16, each four in the order 0, 2, 1, 3, to their own order.
+HEARTH_INLINE Digits load_digits(const int16_t* p) {
+  const uint8x16_t low_bytes = {0, 4, 2, 6, 8, 12, 10, 14, 16, 20, 18, 22, 24, 28, 26, 30};
+  const uint8x16_t high_bytes = {1, 5, 3, 7, 9, 13, 11, 15, 17, 21, 19, 23, 25, 29, 27, 31};
+  const auto* bytes = reinterpret_cast<const uint8_t*>(p);
+  const uint8x16x2_t both = {vld1q_u8(bytes), vld1q_u8(bytes + 16)};
+  uint8x16_t low = vqtbl2q_u8(both, low_bytes), high = vqtbl2q_u8(both, high_bytes);
+  high = vsraq_n_u8(high, low, 7);  // the bit of 128 counts as -128 in `low`
+  return {vreinterpretq_s8_u8(low), vreinterpretq_s8_u8(high)};
+}
+// low (high) + the products of the four bytes of each lane with the low (high) digits of integers 4 * Quad and on.
+template <int Quad>
+HEARTH_INLINE void dot_digits(I32x16& low, I32x16& high, I32x16 bytes, Digits x) {
+  for (int i = 0; i < 4; ++i) {
+    int8x16_t b = vreinterpretq_s8_s32(bytes.v[i]);
+    low.v[i] = vdotq_laneq_s32(low.v[i], b, x.low, Quad);
+    high.v[i] = vdotq_laneq_s32(high.v[i], b, x.high, Quad);
+  }
+}
+#endif
+HEARTH_INLINE float32x4_t f16_to_f32(uint16x4_t h) { return vcvt_f32_f16(vreinterpret_f16_u16(h)); }
+HEARTH_INLINE F32x16 load_f16(const uint16_t* p) {
+  F32x16 out;
+  for (int i = 0; i < 4; ++i) out.v[i] = f16_to_f32(vld1_u16(p + 4 * i));
+  return out;
+}
+HEARTH_INLINE void store_f16(uint16_t* p, F32x16 a) {
+  for (int i = 0; i < 4; ++i) vst1_u16(p + 4 * i, vreinterpret_u16_f16(vcvt_f16_f32(a.v[i])));
+}
+HEARTH_INLINE F32x16 load_i8(const int8_t* p) {
+  int8x16_t x = vld1q_s8(p);
+  int16x8_t low = vmovl_s8(vget_low_s8(x)), high = vmovl_high_s8(x);
+  return to_f32(
+      I32x16{vmovl_s16(vget_low_s16(low)), vmovl_high_s16(low), vmovl_s16(vget_low_s16(high)), vmovl_high_s16(high)});
+}
+HEARTH_INLINE void store_i8(int8_t* p, I32x16 a) {  // within int8 range
+  int16x8_t low = low_halves(a.v[0], a.v[1]), high = low_halves(a.v[2], a.v[3]);
+  vst1q_s8(p, vuzp1q_s8(vreinterpretq_s8_s16(low), vreinterpretq_s8_s16(high)));
+}
+HEARTH_INLINE float f16_to_f32(uint16_t h) { return vgetq_lane_f32(f16_to_f32(vdup_n_u16(h)), 0); }
+HEARTH_INLINE uint16_t f32_to_f16(float x) {
+  return vget_lane_u16(vreinterpret_u16_f16(vcvt_f16_f32(vdupq_n_f32(x))), 0);
+}
+// Low and high halves of 16 dwords as f16.
+HEARTH_INLINE void f16_halves(I32x16 a, F32x16& low, F32x16& high) {
+  for (int i = 0; i < 4; ++i) {
+    uint32x4_t dwords = vreinterpretq_u32_s32(a.v[i]);
+    low.v[i] = f16_to_f32(vmovn_u32(dwords));
+    high.v[i] = f16_to_f32(vshrn_n_u32(dwords, 16));
+  }
+}
+// table[low four bits of each lane]
+HEARTH_INLINE F32x16 lookup(const float (&table)[16], I32x16 index) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(table);
+  const uint8x16x4_t t = {vld1q_u8(bytes), vld1q_u8(bytes + 16), vld1q_u8(bytes + 32), vld1q_u8(bytes + 48)};
+  F32x16 out;
+  for (int i = 0; i < 4; ++i) {  // the four bytes of an entry: index * 4 + 0 to 3
+    uint32x4_t entry = vandq_u32(vreinterpretq_u32_s32(index.v[i]), vdupq_n_u32(15));
+    uint32x4_t at = vmlaq_n_u32(vdupq_n_u32(0x03020100), entry, 0x04040404);
+    out.v[i] = vreinterpretq_f32_u8(vqtbl4q_u8(t, vreinterpretq_u8_u32(at)));
+  }
+  return out;
+}
+// table[low four bits of each byte of each lane]
+HEARTH_INLINE uint8x16_t lookup(const uint8_t (&table)[16], int32x4_t index) {
+  return vqtbl1q_u8(vld1q_u8(table), vandq_u8(vreinterpretq_u8_s32(index), vdupq_n_u8(15)));
+}
+HEARTH_INLINE I32x16 lookup(const uint8_t (&table)[16], I32x16 index) {
+  for (int i = 0; i < 4; ++i) index.v[i] = vreinterpretq_s32_u8(lookup(table, index.v[i]));
+  return index;
+}
+// The same for bytes 0 and 2 (even) and bytes 1 and 3 (odd), as 16-bit halves.
+HEARTH_INLINE void lookup(const WideTable& table, I32x16 index, I32x16& even, I32x16& odd) {
+  for (int i = 0; i < 4; ++i) {
+    uint8x16_t low = lookup(table.low, index.v[i]), high = lookup(table.high, index.v[i]);
+    even.v[i] = vreinterpretq_s32_u8(vtrn1q_u8(low, high));
+    odd.v[i] = vreinterpretq_s32_u8(vtrn2q_u8(low, high));
+  }
+}
+// 16 values of int16 range, each four in the order 0, 2, 1, 3.
+HEARTH_INLINE void store_i16_interleaved(int16_t* p, I32x16 a) {
+  const uint8x16_t order = {0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15};
+  for (int i = 0; i < 4; i += 2) {
+    int8x16_t packed = vreinterpretq_s8_s16(low_halves(a.v[i], a.v[i + 1]));
+    vst1q_s16(p + 4 * i, vreinterpretq_s16_s8(vqtbl1q_s8(packed, order)));
+  }
+}
+
 #else
 
 struct F32x16 {
@@ -464,11 +698,6 @@ HEARTH_INLINE I32x16 dot_halves(I32x16 acc, I32x16 a, I32x16 b) {
   });
 }
 HEARTH_INLINE float f16_to_f32(uint16_t h) {
-#if defined(__aarch64__)
-  __fp16 x;
-  memcpy(&x, &h, sizeof x);
-  return static_cast<float>(x);
-#else
   uint32_t sign = static_cast<uint32_t>(h & 0x8000) << 16, rest = h & 0x7fff, bits;
   if (rest >= 0x7c00) {
     bits = sign | 0x7f800000 | rest << 13;
@@ -483,15 +712,8 @@ HEARTH_INLINE float f16_to_f32(uint16_t h) {
   float out;
   memcpy(&out, &bits, sizeof out);
   return out;
-#endif
 }
 HEARTH_INLINE uint16_t f32_to_f16(float x) {  // |x| <= 65504
-#if defined(__aarch64__)
-  __fp16 h = static_cast<__fp16>(x);
-  uint16_t out;
-  memcpy(&out, &h, sizeof out);
-  return out;
-#else
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
   uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
@@ -504,7 +726,6 @@ HEARTH_INLINE uint16_t f32_to_f16(float x) {  // |x| <= 65504
   }
   magnitude += 0xc8000fff + (magnitude >> 13 & 1);  // the bias, and half a unit: ties to even
   return static_cast<uint16_t>(sign | magnitude >> 13);
-#endif
 }
 HEARTH_INLINE F32x16 load_f16(const uint16_t* p) {
   return lanes<F32x16>([=](int i) { return f16_to_f32(p[i]); });
@@ -595,6 +816,13 @@ HEARTH_INLINE F32x16 exp(F32x16 x) {
   F32x16 out = mul(p, scale);
   return {_mm256_and_ps(out.lo, _mm256_cmp_ps(x.lo, lowest.lo, _CMP_GE_OQ)),
           _mm256_and_ps(out.hi, _mm256_cmp_ps(x.hi, lowest.hi, _CMP_GE_OQ))};
+#elif defined(__aarch64__)
+  F32x16 out = mul(p, scale);
+  for (int i = 0; i < 4; ++i) {
+    uint32x4_t visible = vcgeq_f32(x.v[i], lowest.v[i]);
+    out.v[i] = vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(out.v[i]), visible));
+  }
+  return out;
 #else
   F32x16 out = mul(p, scale);
   return lanes<F32x16>([&](int i) { return x.v[i] >= lowest.v[i] ? out.v[i] : 0.0f; });
