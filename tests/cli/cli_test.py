@@ -579,17 +579,27 @@ class Terminal:
         return before
 
     def send(self, text):
-        os.write(self.fd, text.encode())
+        os.write(self.fd, text if isinstance(text, bytes) else text.encode())
+
+    def type(self, text):
+        """Sends it to the editor: what arrives before that is set up, the terminal takes as its own (it swallows a Ctrl-D
+        and echoes the rest a second time)."""
+        wait_until(self.edits)
+        self.send(text)
 
     def edits(self):
         """True while the terminal is set up for editing, that is, not for lines that it echoes itself."""
         return not termios.tcgetattr(self.fd)[3] & (termios.ICANON | termios.ECHO)
 
-    def wait(self):
+    def wait(self, seconds=60):
+        end = time.time() + seconds
         while True:
+            if not select.select([self.fd], [], [], max(0, end - time.time()))[0]:
+                raise AssertionError(f"it does not end: {self.seen[-500:]!r}")
             try:
-                if not os.read(self.fd, 65536):
+                if not (more := os.read(self.fd, 65536)):
                     break
+                self.seen += more.decode(errors="replace")
             except OSError:
                 break
         status = os.waitpid(self.pid, 0)[1]
@@ -702,32 +712,31 @@ class ChatOnATerminal(unittest.TestCase):
             terminal.send("\x03")  # nothing is typed yet
             terminal.expect(r"\^C\s+> ")
             for _ in range(3):
-                terminal.send("hello\n")
+                terminal.type("hello\n")
                 terminal.expect("hello\r?\n")
                 terminal.expect(r"\w")
                 terminal.send("\x03")
                 terminal.expect(r"\[stopped\]\s+> ")
-                terminal.send("half a line")
+                terminal.type("half a line")
                 terminal.expect("half a line")
                 terminal.send("\x03")
                 terminal.expect(r"\^C\s+> ")
-            terminal.send("hello\n")
+            terminal.type("hello\n")
             terminal.expect("hello\r?\n")
             terminal.expect(r"\w")
             terminal.send("\x03" * 5)  # all but one find nothing to stop
             terminal.expect(r"\[stopped\]")
-            terminal.send("/stats\n")
+            terminal.type("/stats\n")
             terminal.expect("tok/s")
-            terminal.send("\x04")
+            terminal.type("\x04")
             self.assertEqual(terminal.wait(), 0)
 
     def test_signals_find_the_terminal_as_it_was(self):
         for end in (signal.SIGTERM, signal.SIGHUP):
             with Terminal(*self.ARGS) as terminal:
                 terminal.expect("> ")
-                terminal.send("typed")
+                terminal.type("typed")
                 terminal.expect("typed")
-                wait_until(terminal.edits)
                 os.kill(terminal.pid, end)
                 wait_until(lambda: not terminal.edits())
                 self.assertEqual(terminal.wait(), -end)
@@ -735,53 +744,51 @@ class ChatOnATerminal(unittest.TestCase):
     def test_editing_goes_on_after_a_stop_and_a_resize(self):
         with Terminal(*self.ARGS) as terminal:
             terminal.expect("> ")
-            terminal.send("/sys")
+            terminal.type("/sys")
             terminal.expect("/sys")
-            wait_until(terminal.edits)
             os.kill(terminal.pid, signal.SIGSTOP)
             os.waitpid(terminal.pid, os.WUNTRACED)
             cooked = termios.tcgetattr(terminal.fd)  # as a shell sets it for itself
             cooked[3] |= termios.ICANON | termios.ECHO
             termios.tcsetattr(terminal.fd, termios.TCSANOW, cooked)
             os.kill(terminal.pid, signal.SIGCONT)
-            wait_until(terminal.edits)
             terminal.expect("> /sys")  # shown again
-            terminal.send("\x1a")  # Ctrl-Z: without a shell to return to, the system does not stop it
+            terminal.type("\x1a")  # Ctrl-Z: without a shell to return to, the system does not stop it
             terminal.expect("> /sys")
             for columns in (40, 100):
                 fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
-            terminal.send("tem stay\n")
+            terminal.type("tem stay\n")
             terminal.expect("system: stay")
-            terminal.send("\x04")
+            terminal.type("\x04")
             self.assertEqual(terminal.wait(), 0)
 
     def test_every_character_is_kept_whatever_the_locale(self):
         for locale in ("C", "POSIX", "C.UTF-8", "no_SUCH"):
             with Terminal(*self.ARGS, env={"LC_ALL": locale}) as terminal:
                 terminal.expect("> ")
-                terminal.send("/system Gr\u00fc\u00dfe \u4e16\u754c \U0001f642 caf\u00e9\n")
+                terminal.type("/system Gr\u00fc\u00dfe \u4e16\u754c \U0001f642 caf\u00e9\n")
                 terminal.expect("system: Gr\u00fc\u00dfe \u4e16\u754c \U0001f642 caf\u00e9\r?\n")
                 terminal.expect("> ")
-                os.write(terminal.fd, b"/system a\xffb\xc3c\n")  # what is not UTF-8 is dropped
+                terminal.type(b"/system a\xffb\xc3c\n")  # what is not UTF-8 is dropped
                 terminal.expect("system: abc\r?\n")
-                terminal.send("\x04")
+                terminal.type("\x04")
                 self.assertEqual(terminal.wait(), 0)
 
     def test_history_comes_back(self):
         with tempfile.TemporaryDirectory() as state:
             with Terminal(*self.ARGS, env={"XDG_STATE_HOME": state}) as first:
                 first.expect("> ")
-                first.send("/system remember me\n")
+                first.type("/system remember me\n")
                 first.expect("system: remember me")
-                first.send("\x04")
+                first.type("\x04")
                 self.assertEqual(first.wait(), 0)
             with Terminal(*self.ARGS, env={"XDG_STATE_HOME": state}) as second:
                 second.expect("> ")
-                second.send("\x1b[A")
+                second.type("\x1b[A")
                 second.expect("remember me")
-                second.send("\n")
+                second.type("\n")
                 second.expect("system: remember me")
-                second.send("/exit\n")
+                second.type("/exit\n")
                 self.assertEqual(second.wait(), 0)
 
 
