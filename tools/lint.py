@@ -17,13 +17,16 @@ MAY_INCLUDE = {
     "files": {"base", "quant"},
     "text": {"base", "files"},
     "text/template": {"base"},
+    "text/output": {"base"},
+    "text/grammar": {"base", "text"},
     "graph": {"base", "quant", "files"},
     "plan": {"base", "graph"},
     "models": {"base", "quant", "files", "graph"},
     "memory": {"base"},
     "backends": {"base", "quant", "files", "graph", "plan"},
-    "engine": {"base", "quant", "files", "text", "text/template", "graph", "plan", "models", "memory", "backends"},
-    "cli": {"base", "quant", "files"},
+    "engine": {"base", "quant", "files", "text", "text/template", "text/output", "text/grammar", "graph", "plan", "models", "memory", "backends"},
+    "server": {"base"},
+    "cli": {"base", "quant", "files", "server"},
 }
 # Only these headers of backends/ may be included from other folders.
 BACKEND_INTERFACE = {"backends/backend.h"}
@@ -33,10 +36,10 @@ WORDS = re.compile(r"\b(TODO|FIXME|XXX)\b")
 
 
 def folder_of(path: str) -> str:
-    """The layer of a path below src/: its folder, template apart from text, a backend's own folder folded up."""
+    """The layer of a path below src/: its folder, those below text/ apart, a backend's own folder folded up."""
     parts = path.split("/")[:-1]
-    if parts[:2] == ["text", "template"]:
-        return "text/template"
+    if parts[0:1] == ["text"] and len(parts) > 1:
+        return "/".join(parts[:2])
     return parts[0] if parts else ""
 
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hearth/error.h"
+#include "hearth/grammar.h"
 #include "hearth/model.h"
 #include "hearth/sampling.h"
 
@@ -29,7 +30,9 @@ struct Request {
   std::vector<int32_t> stop_tokens;       // beside the model's own ends of generation
   bool ignore_end = false;                // keep going at the model's own ends (benchmarks)
   int32_t top_logprobs = -1;              // -1: none; n: log-probability of each token and of the n best beside it
-  bool prompt_logits = false;             // events carry the logits of every prompt position (evaluation)
+  bool special_text = false;              // the text of events has the names of control tokens in it (OutputParser)
+  Constraint constraint;
+  bool prompt_logits = false;  // events carry the logits of every prompt position (evaluation)
 };
 
 enum class FinishReason { kEnd, kStopString, kStopToken, kLength, kContextFull, kCancelled };

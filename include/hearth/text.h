@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "hearth/error.h"
+#include "hearth/grammar.h"
+#include "hearth/output.h"
 
 namespace hearth {
 
@@ -41,6 +43,14 @@ class Text {
   virtual bool has_chat_template() const = 0;
   virtual bool supports_thinking() const = 0;
   virtual std::string_view chat_template() const = 0;
+
+  // For one answer to a prompt of render(). The template decides in which form calls and reasoning are looked for.
+  virtual std::unique_ptr<OutputParser> parse_output(const OutputOptions& options) const = 0;
+  virtual const OutputMarkers& output_markers() const = 0;
+
+  // Fails with kUsage when the source is broken or asks for what no grammar can say. Compiled grammars are kept, so the
+  // same source is free the second time. Safe from any thread.
+  virtual Result<std::shared_ptr<const Grammar>> compile(const GrammarSource& source) const = 0;
 
   virtual bool ends_generation(int32_t token) const = 0;
   virtual int64_t vocab_size() const = 0;

@@ -413,7 +413,7 @@ void Scheduler::deliver_prompt(Sequence& s, int64_t first_position) {
 void Scheduler::deliver_text(Sequence& s) {
   if (!s.text_pending) return;
   s.text_pending = false;
-  StopMatcher::Output out = s.stop.push(s.utf8.push(model_.text->piece(s.pending.token, false)));
+  StopMatcher::Output out = s.stop.push(s.utf8.push(model_.text->piece(s.pending.token, s.request.special_text)));
   s.pending.text = std::move(out.text);
   s.stop_string_found = out.stopped();
   s.output->push(std::move(s.pending));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "files/gguf.h"
+#include "text/output/output_parser.h"
 #include "text/template/conversation.h"
 #include "text/template/template_traits.h"
 #include "text/tokenizer.h"
@@ -39,6 +40,7 @@ class ModelText final : public Text {
       : tokenizer_(std::move(tokenizer)),
         source_(std::move(source)),
         template_(std::move(chat_template)),
+        markers_(detect_output_markers(source_)),
         warnings_(tokenizer_->vocab().warnings) {
     if (template_) traits_ = detect_traits(*template_, template_options());
     if (!source_.empty() && !template_) warnings_.push_back(template_.error().message);
@@ -90,6 +92,15 @@ class ModelText final : public Text {
     return Prompt{.tokens = tokenizer_->encode(segments), .text = rendered.text()};
   }
 
+  std::unique_ptr<OutputParser> parse_output(const OutputOptions& options) const override {
+    return make_output_parser(markers_, options);
+  }
+  const OutputMarkers& output_markers() const override { return markers_; }
+
+  Result<std::shared_ptr<const Grammar>> compile(const GrammarSource&) const override {
+    return fail(ErrorCode::kUnsupported, "compile a grammar: not built");
+  }
+
   bool has_chat_template() const override { return template_.has_value(); }
   bool supports_thinking() const override { return !traits_.thinking_variable.empty(); }
   std::string_view chat_template() const override { return source_; }
@@ -108,6 +119,7 @@ class ModelText final : public Text {
   std::string source_;
   Result<ChatTemplate> template_;  // or why there is none
   TemplateTraits traits_;
+  OutputMarkers markers_;
   std::vector<std::string> warnings_;
 };
 

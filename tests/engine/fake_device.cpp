@@ -211,6 +211,11 @@ class FakeText final : public Text {
     return text;
   }
   Result<Prompt> render(std::string_view, const RenderOptions&) const override { return Prompt{}; }
+  std::unique_ptr<OutputParser> parse_output(const OutputOptions&) const override { return nullptr; }
+  const OutputMarkers& output_markers() const override { return markers_; }
+  Result<std::shared_ptr<const Grammar>> compile(const GrammarSource&) const override {
+    return fail(ErrorCode::kUnsupported, "fake");
+  }
   bool has_chat_template() const override { return false; }
   bool supports_thinking() const override { return false; }
   std::string_view chat_template() const override { return ""; }
@@ -219,6 +224,7 @@ class FakeText final : public Text {
   const std::vector<std::string>& warnings() const override { return warnings_; }
 
  private:
+  OutputMarkers markers_;
   int64_t vocab_size_;
   std::vector<std::string> warnings_;
 };
