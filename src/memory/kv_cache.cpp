@@ -8,6 +8,10 @@
 namespace hearth {
 namespace {
 
+// Worth keeping at once are sequences of at least 1/8 of all pages, which are expensive to compute again, and those that
+// go on from something kept that is as long as what they add: the next turn of a conversation.
+bool worth_keeping(int64_t pages, int64_t kept, int64_t all) { return pages * 8 >= all || kept * 2 >= pages; }
+
 int64_t most_pages(std::span<const KvGroupPages> groups) {
   int64_t most = 0;
   for (const KvGroupPages& group : groups) most = std::max(most, group.pages);
@@ -27,7 +31,8 @@ int64_t pages_needed(int64_t tokens, int64_t window, int64_t rows, int64_t page_
 KvCache::KvCache(std::span<const KvGroupPages> groups, int64_t page_tokens, bool keep_prefixes)
     : page_tokens_(page_tokens),
       keep_prefixes_(keep_prefixes),
-      tree_(page_tokens, static_cast<int64_t>(groups.size()), keep_prefixes ? 4 * most_pages(groups) : 0),
+      most_pages_(most_pages(groups)),
+      tree_(page_tokens, static_cast<int64_t>(groups.size()), keep_prefixes ? 4 * most_pages_ : 0),
       run_(groups.size()) {
   for (const KvGroupPages& group : groups) groups_.push_back({PagePool(group.pages), group.window});
   path_.reserve(static_cast<size_t>(tree_.max_nodes()));
@@ -74,7 +79,7 @@ int64_t KvCache::adopt_prefix(std::span<const int32_t> tokens, int64_t limit, in
       table.pages[g].push_back(page);
     }
   }
-  if (usable > 0) tree_.touch(path_[static_cast<size_t>(usable - 1)]);
+  if (usable > 0) tree_.touch(path_[static_cast<size_t>(usable - 1)], /*keep=*/true);
   return usable * page_tokens_;
 }
 
@@ -122,6 +127,7 @@ void KvCache::insert(std::span<const int32_t> tokens, int64_t grid, PageTable& t
   if (!keep_prefixes_) return;
   const int64_t whole = static_cast<int64_t>(tokens.size()) / grid * grid / page_tokens_;
   PrefixTree::Node node = PrefixTree::kRoot;
+  int64_t kept = 0;
   for (int64_t i = 0; i < whole; ++i) {
     const auto page_tokens = tokens.subspan(static_cast<size_t>(i * page_tokens_), static_cast<size_t>(page_tokens_));
     PrefixTree::Node child = tree_.find(node, page_tokens);
@@ -130,6 +136,7 @@ void KvCache::insert(std::span<const int32_t> tokens, int64_t grid, PageTable& t
       child = tree_.add(node, page_tokens);
     }
     node = child;
+    if (tree_.kept(node)) ++kept;
     const std::span<int32_t> cached = tree_.pages(node);
     for (size_t g = 0; g < groups_.size(); ++g) {
       PagePool& pool = groups_[g].pool;
@@ -145,7 +152,7 @@ void KvCache::insert(std::span<const int32_t> tokens, int64_t grid, PageTable& t
       }
     }
   }
-  if (node != PrefixTree::kRoot) tree_.touch(node);
+  if (node != PrefixTree::kRoot) tree_.touch(node, worth_keeping(whole, kept, most_pages_));
 }
 
 bool KvCache::in_use(PrefixTree::Node node) const {
@@ -167,7 +174,7 @@ void KvCache::remove_node(PrefixTree::Node node) {
 
 bool KvCache::evict_page(int64_t group) {
   Group& g = groups_[static_cast<size_t>(group)];
-  for (auto node = tree_.oldest(); node != PrefixTree::kNone; node = tree_.next_newer(node)) {
+  for (auto node = tree_.first_to_go(); node != PrefixTree::kNone; node = tree_.next_to_go(node)) {
     int32_t& page = tree_.pages(node)[static_cast<size_t>(group)];
     if (page < 0 || g.pool.users(page) > 0) continue;
     if (tree_.is_leaf(node)) {
@@ -183,7 +190,7 @@ bool KvCache::evict_page(int64_t group) {
 }
 
 bool KvCache::evict_leaf(PrefixTree::Node except) {
-  for (auto node = tree_.oldest(); node != PrefixTree::kNone; node = tree_.next_newer(node)) {
+  for (auto node = tree_.first_to_go(); node != PrefixTree::kNone; node = tree_.next_to_go(node)) {
     if (node == except || !tree_.is_leaf(node) || in_use(node)) continue;
     remove_node(node);
     return true;
@@ -192,9 +199,9 @@ bool KvCache::evict_leaf(PrefixTree::Node except) {
 }
 
 void KvCache::clear() {
-  // Descendants are older than their ancestors, so one walk meets every node after its children.
-  for (auto node = tree_.oldest(); node != PrefixTree::kNone;) {
-    const auto next = tree_.next_newer(node);
+  // Nodes go before their ancestors, so one walk meets every node after its children.
+  for (auto node = tree_.first_to_go(); node != PrefixTree::kNone;) {
+    const auto next = tree_.next_to_go(node);
     if (tree_.is_leaf(node) && !in_use(node)) {
       remove_node(node);
     } else {
@@ -239,7 +246,7 @@ void KvCache::check(std::span<const PageTable* const> tables) const {
         if (page >= 0) ++users[static_cast<size_t>(page)];
       }
     }
-    for (auto node = tree_.oldest(); node != PrefixTree::kNone; node = tree_.next_newer(node)) {
+    for (auto node = tree_.first_to_go(); node != PrefixTree::kNone; node = tree_.next_to_go(node)) {
       const int32_t page = tree_.pages(node)[g];
       if (page < 0) continue;
       HEARTH_CHECK(!cached[static_cast<size_t>(page)], "group {}: page {} is in two nodes", g, page);

@@ -47,7 +47,9 @@ class KvCache {
   // position can see is there.
   int64_t adopt_prefix(std::span<const int32_t> tokens, int64_t limit, int64_t grid, PageTable& table);
 
-  // Adds pages until positions [0, tokens) have one, taking back cached pages that nobody uses, oldest first. False
+  // Adds pages until positions [0, tokens) have one, taking back cached pages that nobody uses: those of short prompts
+  // that were used once before those of long or repeated ones, so that small unrelated requests leave conversations
+  // alone. False
   // when there are not enough; the table keeps what it got.
   bool extend(PageTable& table, int64_t tokens);
   // Gives back pages that no query at or after `position` can see.
@@ -87,6 +89,7 @@ class KvCache {
   std::vector<Group> groups_;
   int64_t page_tokens_;
   bool keep_prefixes_;
+  int64_t most_pages_;  // of a group
   PrefixTree tree_;
   std::vector<PrefixTree::Node> path_;  // scratch
   std::vector<int64_t> run_;            // scratch

@@ -81,30 +81,34 @@ void PrefixTree::remove(Node leaf) {
   --size_;
 }
 
-void PrefixTree::touch(Node node) {
+void PrefixTree::touch(Node node, bool keep) {
   for (; node != kRoot; node = at(node).parent) {
     unlink_age(node);
+    at(node).kept |= keep;
     link_newest(node);
   }
 }
 
 void PrefixTree::unlink_age(Node node) {
   Entry& entry = at(node);
-  (entry.older != kNone ? at(entry.older).newer : oldest_) = entry.newer;
-  (entry.newer != kNone ? at(entry.newer).older : newest_) = entry.older;
+  Ages& ages = ages_of(node);
+  (entry.older != kNone ? at(entry.older).newer : ages.oldest) = entry.newer;
+  (entry.newer != kNone ? at(entry.newer).older : ages.newest) = entry.older;
   entry.older = entry.newer = kNone;
 }
 
 void PrefixTree::link_newest(Node node) {
-  at(node).older = newest_;
-  (newest_ != kNone ? at(newest_).newer : oldest_) = node;
-  newest_ = node;
+  Ages& ages = ages_of(node);
+  at(node).older = ages.newest;
+  (ages.newest != kNone ? at(ages.newest).newer : ages.oldest) = node;
+  ages.newest = node;
 }
 
 void PrefixTree::link_oldest(Node node) {
-  at(node).newer = oldest_;
-  (oldest_ != kNone ? at(oldest_).older : newest_) = node;
-  oldest_ = node;
+  Ages& ages = ages_of(node);
+  at(node).newer = ages.oldest;
+  (ages.oldest != kNone ? at(ages.oldest).older : ages.newest) = node;
+  ages.oldest = node;
 }
 
 }  // namespace hearth

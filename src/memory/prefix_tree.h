@@ -1,4 +1,5 @@
-// What sequences share and reuse: a tree whose nodes are pages of tokens, in order of last use. It knows which physical
+// What sequences share and reuse: a tree whose nodes are pages of tokens, in the order in which they should go: those
+// that were used once before those that are worth keeping, each by last use (a segmented LRU). It knows which physical
 // pages a node has; who owns pages is the pool's business (page_pool.h), when to evict the cache's (kv_cache.h).
 #pragma once
 
@@ -32,11 +33,15 @@ class PrefixTree {
   Node parent(Node node) const { return at(node).parent; }
   bool is_leaf(Node node) const { return at(node).first_child == kNone; }
 
-  // Makes the node and all its ancestors the most recently used. A node is never older than its descendants, so the
-  // oldest node is a leaf.
-  void touch(Node node);
-  Node oldest() const { return oldest_; }
-  Node next_newer(Node node) const { return at(node).newer; }
+  // Makes the node and all its ancestors the most recently used, and worth keeping from now on if `keep`. A node never
+  // goes before its descendants, so the first to go is a leaf.
+  void touch(Node node, bool keep);
+  bool kept(Node node) const { return at(node).kept; }
+  Node first_to_go() const { return ages_[0].oldest != kNone ? ages_[0].oldest : ages_[1].oldest; }
+  Node next_to_go(Node node) const {
+    const Entry& entry = at(node);
+    return entry.newer != kNone || entry.kept ? entry.newer : ages_[1].oldest;
+  }
 
   int64_t size() const { return size_; }  // without the root
   int64_t max_nodes() const { return static_cast<int64_t>(nodes_.size()) - 1; }
@@ -50,9 +55,15 @@ class PrefixTree {
     Node next_sibling = kNone;  // chains the free nodes too
     Node older = kNone;
     Node newer = kNone;
+    bool kept = false;
+  };
+  struct Ages {
+    Node oldest = kNone;
+    Node newest = kNone;
   };
   Entry& at(Node node) { return nodes_[static_cast<size_t>(node)]; }
   const Entry& at(Node node) const { return nodes_[static_cast<size_t>(node)]; }
+  Ages& ages_of(Node node) { return ages_[at(node).kept ? 1 : 0]; }
   void unlink_age(Node node);
   void link_newest(Node node);
   void link_oldest(Node node);
@@ -63,8 +74,7 @@ class PrefixTree {
   std::vector<int32_t> tokens_;  // [nodes, page_tokens]
   std::vector<int32_t> pages_;   // [nodes, groups]
   Node first_free_ = kNone;
-  Node oldest_ = kNone;
-  Node newest_ = kNone;
+  Ages ages_[2];  // used once; kept
   int64_t size_ = 0;
 };
 

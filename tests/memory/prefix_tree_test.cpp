@@ -57,12 +57,31 @@ TEST(PrefixTree, OrderOfUseKeepsParentsNewerThanChildren) {
   const auto a1 = tree.add(a, Tokens{1});
   const auto a2 = tree.add(a, Tokens{2});
   const auto b = tree.add(PrefixTree::kRoot, Tokens{2});
-  tree.touch(a2);
-  tree.touch(b);
-  tree.touch(a1);
+  tree.touch(a2, false);
+  tree.touch(b, false);
+  tree.touch(a1, false);
   std::vector<PrefixTree::Node> order;
-  for (auto node = tree.oldest(); node != PrefixTree::kNone; node = tree.next_newer(node)) order.push_back(node);
+  for (auto node = tree.first_to_go(); node != PrefixTree::kNone; node = tree.next_to_go(node)) order.push_back(node);
   EXPECT_EQ(order, (std::vector<PrefixTree::Node>{a2, b, a1, a}));
+}
+
+TEST(PrefixTree, WhatIsKeptGoesLast) {
+  PrefixTree tree(1, 1, 8);
+  const auto a = tree.add(PrefixTree::kRoot, Tokens{1});
+  const auto a1 = tree.add(a, Tokens{1});
+  const auto b = tree.add(PrefixTree::kRoot, Tokens{2});
+  const auto a2 = tree.add(a, Tokens{2});
+  tree.touch(a1, true);
+  tree.touch(b, false);
+  tree.touch(a2, false);  // its parent stays kept, and is now the newest
+  EXPECT_TRUE(tree.kept(a) && tree.kept(a1));
+  EXPECT_FALSE(tree.kept(a2) || tree.kept(b));
+  std::vector<PrefixTree::Node> order;
+  for (auto node = tree.first_to_go(); node != PrefixTree::kNone; node = tree.next_to_go(node)) order.push_back(node);
+  EXPECT_EQ(order, (std::vector<PrefixTree::Node>{b, a2, a1, a}));
+  tree.remove(a2);
+  tree.remove(b);
+  EXPECT_EQ(tree.first_to_go(), a1);
 }
 
 }  // namespace
