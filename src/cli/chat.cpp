@@ -153,7 +153,7 @@ class Chat {
       conversation_.messages.pop_back();
       return std::move(prompt).error();
     }
-    request.prompt = std::move(*prompt);
+    request.prompt = *prompt;
     Result<Generated> answer = generate(*engine_, std::move(request), interrupt_, [](std::string_view text) {
       write_out(text);
       std::fflush(stdout);
@@ -165,6 +165,10 @@ class Chat {
       return std::move(answer).error();
     }
     last_usage_ = answer->usage;
+    if (!flags_.model.engine.deterministic) {
+      prompt->insert(prompt->end(), answer->ids.begin(), answer->ids.end());
+      model_->text().remember(*prompt);
+    }
     if (answer->reason == FinishReason::kCancelled) {
       note("[stopped]\n");
     } else if (answer->reason == FinishReason::kContextFull) {

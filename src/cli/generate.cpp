@@ -24,6 +24,7 @@ Result<Generated> generate(Engine& engine, Request request, Interrupt& interrupt
     if (auto* token = std::get_if<TokenEvent>(&*event)) {
       begun = true;
       take(token->text);
+      result.ids.push_back(token->token);
       if (keep_tokens) result.tokens.push_back(std::move(*token));
     } else if (auto* done = std::get_if<Done>(&*event)) {
       take(done->text);

@@ -14,6 +14,7 @@ namespace hearth::cli {
 
 struct Generated {
   std::string text;
+  std::vector<int32_t> ids;
   std::vector<TokenEvent> tokens;  // with log-probabilities, when the request asked for them
   FinishReason reason = FinishReason::kEnd;
   Usage usage;

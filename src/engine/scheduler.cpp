@@ -223,10 +223,14 @@ void Scheduler::choose_step() {
     if (!s->in_prefill()) {
       s->rows = 1;
       step_.push_back(s.get());
-    } else if (chunk_ == nullptr && s->output->unread_logits() < kUnreadLogits) {
-      chunk_ = s.get();
+    } else if (s->output->unread_logits() < kUnreadLogits) {
+      // The oldest prompt, and in every other chunk the one that is nearest to its end: a short one does not wait for
+      // all of a long one.
+      const auto left = [](const Sequence& p) { return p.prefill_end - p.computed; };
+      if (chunk_ == nullptr || (shortest_prompt_next_ && left(*s) < left(*chunk_))) chunk_ = s.get();
     }
   }
+  if (chunk_ != nullptr) shortest_prompt_next_ = !shortest_prompt_next_ && !options_.deterministic;
   if (options_.deterministic) {
     // Prompts and answers take turns; answers among themselves too.
     if (chunk_ != nullptr && (step_.empty() || !last_step_was_prefill_)) {

@@ -96,6 +96,7 @@ class Scheduler {
   int64_t changes_ = 0;  // sequences that ended or were preempted so far
   int64_t max_rows_;     // of one step with a chunk
   bool last_step_was_prefill_ = false;
+  bool shortest_prompt_next_ = false;
   double prefill_rows_per_second_ = 0;  // of late; 0: unknown
 
   // The step in progress; kept to keep their memory.

@@ -1,10 +1,12 @@
 #include "engine/text.h"
 
 #include <algorithm>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "files/gguf.h"
+#include "text/known_texts.h"
 #include "text/output/output_parser.h"
 #include "text/template/conversation.h"
 #include "text/template/template_traits.h"
@@ -14,6 +16,8 @@ namespace hearth {
 namespace {
 
 constexpr int64_t kMaxNesting = 200;
+// About a hundred conversations of 32K tokens.
+constexpr size_t kKnownTextBytes = size_t{32} << 20;
 
 // Levels of brackets outside of strings. Parsed values are copied recursively, so depth is checked on the text.
 int64_t nesting(std::string_view json) {
@@ -89,7 +93,13 @@ class ModelText final : public Text {
     segments.reserve(rendered.segments.size());
     for (const Segment& segment : rendered.segments) segments.push_back({segment.text, segment.trusted});
     // Whether a BOS belongs in front is the template's business, as in Hugging Face's apply_chat_template.
-    return Prompt{.tokens = tokenizer_->encode(segments), .text = rendered.text()};
+    std::lock_guard lock(known_mutex_);
+    return Prompt{.tokens = known_.encode(segments, *tokenizer_), .text = rendered.text()};
+  }
+
+  void remember(std::span<const int32_t> tokens) const override {
+    std::lock_guard lock(known_mutex_);
+    known_.add(tokens, *tokenizer_);
   }
 
   std::unique_ptr<OutputParser> parse_output(const OutputOptions& options) const override {
@@ -121,6 +131,8 @@ class ModelText final : public Text {
   TemplateTraits traits_;
   OutputMarkers markers_;
   std::vector<std::string> warnings_;
+  mutable std::mutex known_mutex_;
+  mutable KnownTexts known_{kKnownTextBytes};
 };
 
 }  // namespace

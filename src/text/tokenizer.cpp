@@ -181,6 +181,13 @@ bool Tokenizer::is_hidden(int32_t id) const {
   return type == TokenType::kControl || type == TokenType::kUnknown;
 }
 
+bool Tokenizer::is_special(int32_t id) const {
+  if (id < 0 || id >= vocab_.size()) return false;
+  TokenType type = vocab_.types[static_cast<size_t>(id)];
+  return type == TokenType::kControl || type == TokenType::kUnknown ||
+         (type == TokenType::kUserDefined && !is_harmless_token(piece(id)));
+}
+
 std::string Tokenizer::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
   std::string out;
   bool first = true;

@@ -61,6 +61,10 @@ class Tokenizer {
   // True for tokens that output hides: control and unknown ones.
   bool is_hidden(int32_t id) const;
 
+  // True for tokens that only trusted text forms: control and unknown ones, and user-defined ones with a meaning in a
+  // conversation.
+  bool is_special(int32_t id) const;
+
   // The pieces joined: bytes, valid UTF-8 only if the ids are whole characters (stream_decoder.h repairs).
   std::string decode(std::span<const int32_t> ids, const DecodeOptions& options = {}) const;
 

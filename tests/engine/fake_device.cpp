@@ -216,6 +216,7 @@ class FakeText final : public Text {
   Result<std::shared_ptr<const Grammar>> compile(const GrammarSource&) const override {
     return fail(ErrorCode::kUnsupported, "fake");
   }
+  void remember(std::span<const int32_t>) const override {}
   bool has_chat_template() const override { return false; }
   bool supports_thinking() const override { return false; }
   std::string_view chat_template() const override { return ""; }

@@ -1,0 +1,109 @@
+#include "text/known_texts.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hearth {
+namespace {
+
+size_t common_prefix(std::string_view a, std::string_view b) {
+  constexpr size_t kBlock = 4096;  // memcmp is much faster than looking at each byte
+  const size_t most = std::min(a.size(), b.size());
+  size_t same = 0;
+  while (same + kBlock <= most && std::memcmp(a.data() + same, b.data() + same, kBlock) == 0) same += kBlock;
+  while (same < most && a[same] == b[same]) ++same;
+  return same;
+}
+
+// The segments from byte `from` of their joined text on.
+std::vector<TextSegment> rest_of(std::span<const TextSegment> segments, size_t from) {
+  std::vector<TextSegment> rest;
+  for (TextSegment segment : segments) {
+    const size_t skipped = std::min(from, segment.text.size());
+    from -= skipped;
+    segment.text.remove_prefix(skipped);
+    if (!segment.text.empty()) rest.push_back(segment);
+  }
+  return rest;
+}
+
+}  // namespace
+
+void KnownTexts::add(std::span<const int32_t> ids, const Tokenizer& tokenizer) {
+  Entry entry;
+  entry.ids.assign(ids.begin(), ids.end());
+  bool spaced = !tokenizer.vocab().add_space_prefix;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    std::string_view piece = tokenizer.piece(ids[i]);
+    const bool special = !piece.empty() && tokenizer.is_special(ids[i]);
+    // The space that encoding put in front of the first word is not part of the text.
+    if (!special && !spaced && piece.starts_with(' ')) piece.remove_prefix(1);
+    spaced |= !special;
+    if (special) entry.specials.push_back({entry.text.size(), piece.size(), i});
+    entry.text += piece;
+  }
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    if (entry.text.starts_with(it->text)) {
+      bytes_ -= it->bytes();
+      it = entries_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  bytes_ += entry.bytes();
+  entries_.push_front(std::move(entry));
+  while (bytes_ > max_bytes_) {
+    bytes_ -= entries_.back().bytes();
+    entries_.pop_back();
+  }
+}
+
+std::vector<int32_t> KnownTexts::encode(std::span<const TextSegment> segments, const Tokenizer& tokenizer) {
+  std::string text;
+  for (const TextSegment& segment : segments) text += segment.text;
+  auto best = entries_.end();
+  size_t common = 0;
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    const size_t length = common_prefix(it->text, text);
+    // Of equals the one that is nothing but this beginning: all of it can be taken over.
+    if (length > common || (length > 0 && length == common && it->text.size() == length)) common = length, best = it;
+  }
+  if (best == entries_.end()) return tokenizer.encode(segments);
+  entries_.splice(entries_.begin(), entries_, best);
+  const Entry& known = entries_.front();
+
+  // Special tokens divide the text into stretches that are tokenized each for itself, so that a cut in front of one
+  // changes nothing. `cut`: the last of them that both texts have up to there.
+  size_t segment = 0, segment_begin = 0;
+  const auto trusted = [&](size_t begin, size_t end) {
+    while (segment_begin + segments[segment].text.size() <= begin) segment_begin += segments[segment++].text.size();
+    size_t s = segment, s_begin = segment_begin;
+    for (; s_begin < end; s_begin += segments[s++].text.size()) {
+      if (!segments[s].trusted) return false;
+    }
+    return true;
+  };
+  const Special* cut = nullptr;
+  bool whole = common == known.text.size();  // every special token of it is taken over
+  for (const Special& special : known.specials) {
+    if (special.byte + special.length > common) break;
+    cut = &special;
+    if (!trusted(special.byte, special.byte + special.length)) {
+      whole = false;
+      break;
+    }
+  }
+  if (whole) {
+    std::vector<int32_t> rest = tokenizer.encode(rest_of(segments, common));
+    if (rest.empty() || tokenizer.is_special(rest.front())) {
+      rest.insert(rest.begin(), known.ids.begin(), known.ids.end());
+      return rest;
+    }
+  }
+  if (cut == nullptr) return tokenizer.encode(segments);
+  std::vector<int32_t> rest = tokenizer.encode(rest_of(segments, cut->byte));
+  rest.insert(rest.begin(), known.ids.begin(), known.ids.begin() + static_cast<std::ptrdiff_t>(cut->index));
+  return rest;
+}
+
+}  // namespace hearth
