@@ -41,8 +41,8 @@ class Text {
   // [...], "tools": [...], and any variable of the template}, with the fields of the OpenAI chat protocol. Its strings
   // never form control tokens, whatever they contain.
   virtual Result<Prompt> render(std::string_view conversation_json, const RenderOptions& options) const = 0;
-  // A conversation that the model has read and written: render() gives its ids to a prompt that begins with its text, so
-  // that cached pages are found although what was sampled tokenizes otherwise. Safe from any thread.
+  // A conversation that the model has read and written: render() gives its ids to a prompt that begins with its text,
+  // so that cached pages are found although what was sampled tokenizes otherwise. Safe from any thread.
   virtual void remember(std::span<const int32_t> tokens) const = 0;
   virtual bool has_chat_template() const = 0;
   virtual bool supports_thinking() const = 0;

@@ -8,8 +8,8 @@
 namespace hearth {
 namespace {
 
-// Worth keeping at once are sequences of at least 1/8 of all pages, which are expensive to compute again, and those that
-// go on from something kept that is as long as what they add: the next turn of a conversation.
+// Worth keeping at once are sequences of at least 1/8 of all pages, which are expensive to compute again, and those
+// that go on from something kept that is as long as what they add: the next turn of a conversation.
 bool worth_keeping(int64_t pages, int64_t kept, int64_t all) { return pages * 8 >= all || kept * 2 >= pages; }
 
 int64_t most_pages(std::span<const KvGroupPages> groups) {

@@ -48,7 +48,8 @@ TEST_F(KnownTextsTest, WhatWasSampledComesBackAsItWas) {
   const Ids ids = known_.encode(next, *tokenizer_);
   EXPECT_TRUE(starts_with(ids, seen));
   EXPECT_NE(ids, tokenizer_->encode(next));
-  EXPECT_EQ(tokenizer_->decode(ids, {.special = true}), tokenizer_->decode(tokenizer_->encode(next), {.special = true}));
+  EXPECT_EQ(tokenizer_->decode(ids, {.special = true}),
+            tokenizer_->decode(tokenizer_->encode(next), {.special = true}));
   EXPECT_EQ(ids.size() - seen.size(), tokenizer_->encode(std::span(next).subspan(4)).size());
 }
 
