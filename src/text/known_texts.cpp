@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "text/stream_decoder.h"
+
 namespace hearth {
 namespace {
 
@@ -32,6 +34,7 @@ std::vector<TextSegment> rest_of(std::span<const TextSegment> segments, size_t f
 void KnownTexts::add(std::span<const int32_t> ids, const Tokenizer& tokenizer) {
   Entry entry;
   entry.ids.assign(ids.begin(), ids.end());
+  Utf8Stream utf8;  // as the client got it
   bool spaced = !tokenizer.vocab().add_space_prefix;
   for (size_t i = 0; i < ids.size(); ++i) {
     std::string_view piece = tokenizer.piece(ids[i]);
@@ -39,9 +42,10 @@ void KnownTexts::add(std::span<const int32_t> ids, const Tokenizer& tokenizer) {
     // The space that encoding put in front of the first word is not part of the text.
     if (!special && !spaced && piece.starts_with(' ')) piece.remove_prefix(1);
     spaced |= !special;
-    if (special) entry.specials.push_back({entry.text.size(), piece.size(), i});
-    entry.text += piece;
+    entry.text += utf8.push(piece);
+    if (special) entry.specials.push_back({entry.text.size() - piece.size(), piece.size(), i});
   }
+  entry.text += utf8.finish();
   for (auto it = entries_.begin(); it != entries_.end();) {
     if (entry.text.starts_with(it->text)) {
       bytes_ -= it->bytes();

@@ -553,6 +553,19 @@ TEST(Engine, FiveHundredTurnsDoNotGrow) {
   EXPECT_LT(resident_bytes() - settled_bytes, 1 << 20);
 }
 
+TEST(Engine, AShortPromptDoesNotWaitForALongOne) {
+  const FakeModel model({.step_seconds = 0.002});
+  auto engine = start(model, {.prefill_rows = 16});
+  auto longer = engine->submit(greedy(random_prompt(1, 480), 1));
+  ASSERT_TRUE(std::holds_alternative<PromptProgress>(*longer->next()));
+  Generation shorter = *engine->submit(greedy(random_prompt(2, 40), 1));
+  EXPECT_EQ(collect(shorter).tokens, model.expected(random_prompt(2, 40), 1));
+  int64_t done = 0;  // of the long prompt so far
+  while (auto event = longer->next_within(0)) done = std::get<PromptProgress>(*event).done;
+  EXPECT_LT(done, 240);
+  EXPECT_EQ(collect(*longer).tokens, model.expected(random_prompt(1, 480), 1));
+}
+
 // ---- cancelling ----
 
 TEST(Engine, CancelTakesEffectWithinAStep) {

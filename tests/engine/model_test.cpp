@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <string>
 
 #include "hearth/engine.h"
@@ -26,6 +28,21 @@ class RealModel : public testing::Test {
     return model ? *model : nullptr;
   }
 };
+
+std::string quoted(const std::string& text) {
+  std::string json = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') json += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
+      json += code;
+    } else {
+      json += c;
+    }
+  }
+  return json + "\"";
+}
 
 struct Answer {
   std::vector<int32_t> tokens;
@@ -128,6 +145,35 @@ TEST_F(RealModel, DeterministicAnswersDoNotDependOnTheCompany) {
 
 TEST_F(RealModel, DeterministicAnswersOfSixteenDoNotDependOnTheCompany_slow) {
   expect_independent_of_company(open({.context_tokens = 1536}), 16, 24);
+}
+
+// What comes back from a client is text; what was sampled at a high temperature is rarely what a tokenizer makes of it.
+TEST_F(RealModel, NothingOfAConversationIsComputedTwice) {
+  auto model = open({.context_tokens = 1024});
+  ASSERT_TRUE(model);
+  auto engine = Engine::create(model, {});
+  ASSERT_TRUE(engine);
+  std::string messages = R"({"role": "user", "content": "Say something strange."})";
+  int64_t known = 0;  // tokens that were computed for this conversation
+  for (uint64_t turn = 1; turn <= 4; ++turn) {
+    auto prompt = model->text().render("{\"messages\": [" + messages + "]}", {});
+    ASSERT_TRUE(prompt) << prompt.error().message;
+    Request request{.prompt = prompt->tokens, .max_tokens = 40};
+    request.sampling.temperature = 3;
+    request.sampling.top_k = 1000;
+    request.sampling.seed = turn;
+    for (int32_t token = 0; token < 17; ++token) {  // its special tokens
+      request.sampling.logit_bias.emplace_back(token, -std::numeric_limits<float>::infinity());
+    }
+    const Answer answer = ask(**engine, request);
+    EXPECT_GE(answer.done.usage.cached_tokens, known / 16 * 16) << "turn " << turn;
+    std::vector<int32_t> tokens = prompt->tokens;
+    tokens.insert(tokens.end(), answer.tokens.begin(), answer.tokens.end());
+    model->text().remember(tokens);
+    known = static_cast<int64_t>(tokens.size()) - 1;  // the last one was drawn, not computed
+    messages +=
+        R"(, {"role": "assistant", "content": )" + quoted(answer.text) + R"(}, {"role": "user", "content": "Go on."})";
+  }
 }
 
 TEST_F(RealModel, SaysWhatIsWrongWithItsOptions) {
