@@ -46,6 +46,7 @@ struct TokenLogprob {
 // UTF-8-safe: it may be empty when a character or a possible stop string is incomplete.
 struct TokenEvent {
   int32_t token = 0;
+  double seconds = 0;  // from submit() until it was drawn
   std::string text;
   std::vector<TokenLogprob> logprobs;  // the token itself first, then the best; of the plain model, before any option
 };

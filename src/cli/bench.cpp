@@ -143,20 +143,22 @@ class Bench {
  private:
   using Clock = std::chrono::steady_clock;
   struct Answer {
-    std::vector<Clock::time_point> arrived;  // of each token
+    Clock::time_point submitted;
+    std::vector<Clock::time_point> arrived;  // of each token: when it was drawn, not when this thread was let run
     Usage usage;
   };
 
   Result<std::vector<Answer>> run(std::vector<int32_t> prompt, int64_t max_tokens, int64_t sequences) {
     std::vector<Generation> generations;
+    std::vector<Answer> answers(static_cast<size_t>(sequences));
     for (int64_t s = 0; s < sequences; ++s) {
       Request request{.prompt = prompt, .max_tokens = max_tokens, .ignore_end = true};
       request.sampling.temperature = 0;
       if (s > 0) request.prompt.back() = static_cast<int32_t>((request.prompt.back() + s) % model_.info().vocab_size);
+      answers[static_cast<size_t>(s)].submitted = Clock::now();
       HEARTH_ASSIGN(Generation generation, engine_.submit(std::move(request)));
       generations.push_back(std::move(generation));
     }
-    std::vector<Answer> answers(generations.size());
     for (size_t first = 0; first < generations.size();) {
       // A step hands out the tokens of all sequences at once: waiting for those of one is enough.
       for (size_t i = first; i < generations.size(); ++i) {
@@ -169,7 +171,10 @@ class Bench {
   }
 
   Result<void> take(Event& event, int64_t max_tokens, Answer& answer) {
-    if (std::holds_alternative<TokenEvent>(event)) answer.arrived.push_back(Clock::now());
+    if (const auto* token = std::get_if<TokenEvent>(&event)) {
+      const std::chrono::duration<double> after(token->seconds);
+      answer.arrived.push_back(answer.submitted + std::chrono::duration_cast<Clock::duration>(after));
+    }
     if (auto* failed = std::get_if<Failed>(&event)) return std::move(failed->error);
     auto* done = std::get_if<Done>(&event);
     if (!done) return {};

@@ -389,6 +389,7 @@ void Scheduler::draw(Sequence& s, std::span<float> logits) {
   }
   s.tokens.push_back(*token);
   s.pending.token = *token;
+  s.pending.seconds = seconds_between(s.submitted, now);
   if (s.request.top_logprobs >= 0) {
     sampler_.logprobs(logits, *token, s.request.top_logprobs, s.pending.logprobs);
   }

@@ -79,7 +79,8 @@ class CpuExecutable : public Executable {
   // The caller is worker 0: what it does between launch() and wait() comes before the step, not after it.
   Result<void> wait() override {
     HEARTH_CHECK(std::exchange(launched_, false), "wait without launch");
-    shared_.pool.run([](void* self, int worker) { static_cast<CpuExecutable*>(self)->work(worker); }, this);
+    shared_.pool.run([](void* self, ThreadPool::Worker& place) { static_cast<CpuExecutable*>(self)->work(place); },
+                     this);
     return {};
   }
 
@@ -166,10 +167,10 @@ class CpuExecutable : public Executable {
                .row = rows_.data()};
   }
 
-  void work(int index) const {
+  void work(ThreadPool::Worker& place) const {
     std::byte* scratch = workspace_.scratch->data();
-    size_t own = workspace_.shared_bytes + static_cast<size_t>(index) * workspace_.worker_bytes;
-    Worker worker{.pool = shared_.pool, .index = index, .scratch = scratch + own, .shared = scratch};
+    size_t own = workspace_.shared_bytes + static_cast<size_t>(place.index()) * workspace_.worker_bytes;
+    Worker worker{.place = place, .scratch = scratch + own, .shared = scratch};
     worker.each_tile(launch_.rows, [&](int64_t row) {
       for (const RopeTable& rope : ropes_) rope.fill(row, rows_[static_cast<size_t>(row)].position);
     });

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/backend.h"
@@ -35,19 +36,18 @@ struct Launch {
   int64_t count(RowKind kind) const { return kind == RowKind::kToken ? rows : logit_rows; }
 };
 
-// A worker's view of the pool while a step runs. All workers run all steps; between two steps is a barrier.
+// A worker while a step runs. All workers run all steps; between two steps is a barrier.
 struct Worker {
-  ThreadPool& pool;
-  int index;
+  ThreadPool::Worker& place;
   std::byte* scratch;  // of this worker alone, PrepareContext::worker_bytes
   std::byte* shared;   // of all workers during one step, PrepareContext::shared_bytes
 
-  int count() const { return pool.workers(); }
-  void barrier() const { pool.barrier(); }
-  // Calls f(tile) for the tiles of [0, tiles) that this worker gets. At most once between two barriers.
+  int count() const { return place.count(); }
+  void barrier() const { place.barrier(); }
+  // Values, `shared` and KV pages may be touched in tiles only (ThreadPool::Worker).
   template <class F>
   void each_tile(int64_t tiles, F&& f) const {
-    for (int64_t t = pool.next_tile(); t < tiles; t = pool.next_tile()) f(t);
+    place.each_tile(tiles, std::forward<F>(f));
   }
 };
 

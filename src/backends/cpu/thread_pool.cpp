@@ -13,6 +13,10 @@ namespace {
 // Waking a sleeping thread costs tens of microseconds; the gaps inside a step are shorter, those between steps longer.
 constexpr auto kSpin = std::chrono::microseconds(50);
 
+constexpr uint32_t kClosed = uint32_t{1} << 31;
+
+uint64_t first_tile_of(uint32_t phase) { return uint64_t{phase} << 32; }
+
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -62,7 +66,7 @@ class ScopedPin {
 
 }  // namespace
 
-ThreadPool::ThreadPool(std::vector<int> cpus) : cpus_(std::move(cpus)) {
+ThreadPool::ThreadPool(std::vector<int> cpus) : cpus_(std::move(cpus)), inside_(kClosed) {
   if (cpus_.empty()) cpus_.push_back(-1);
 }
 
@@ -86,42 +90,79 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::run(void (*job)(void*, int), void* context) {
+void ThreadPool::run(void (*job)(void*, Worker&), void* context) {
   ScopedPin pinned(cpus_[0]);
   job_ = job;
   context_ = context;
-  next_tile_.store(0, std::memory_order_relaxed);
-  // Sequentially consistent, here and in barrier(): notify_all() looks for sleepers after the store, not before.
+  first_phase_ = phase_.load(std::memory_order_relaxed);
+  inside_.store(0, std::memory_order_release);
+  // Sequentially consistent, here and below: notify_all() looks for sleepers after the store, not before.
   epoch_.fetch_add(1);
   epoch_.notify_all();
-  job(context, 0);
-  barrier();
+  Worker self(*this, 0, first_phase_);
+  job(context, self);
+  self.barrier();
+  inside_.fetch_or(kClosed);
+  for (uint32_t inside = inside_.load(); inside != kClosed; inside = inside_.load()) wait_while(inside_, inside);
 }
 
-void ThreadPool::barrier() {
-  if (workers() == 1) {
-    next_tile_.store(0, std::memory_order_relaxed);
-    return;
-  }
-  uint32_t round = barrier_.load(std::memory_order_relaxed);  // cannot change before this worker arrives
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(workers())) {
-    arrived_.store(0, std::memory_order_relaxed);
-    next_tile_.store(0, std::memory_order_relaxed);
-    barrier_.store(round + 1);
-    barrier_.notify_all();
-  } else {
-    wait_while(barrier_, round);
-  }
-}
-
-void ThreadPool::worker_loop(int worker) {
-  pin(cpus_[static_cast<size_t>(worker)]);
-  for (uint32_t epoch = 0;; ++epoch) {
-    wait_while(epoch_, epoch);
+void ThreadPool::worker_loop(int index) {
+  pin(cpus_[static_cast<size_t>(index)]);
+  for (uint32_t seen = 0;;) {
+    wait_while(epoch_, seen);
+    seen = epoch_.load(std::memory_order_acquire);
     if (stop_) return;
-    job_(context_, worker);
-    barrier();
+    if (!enter()) continue;
+    Worker self(*this, index, first_phase_);
+    job_(context_, self);
+    self.barrier();
+    leave();
   }
+}
+
+// False when the job is over: others did all of it.
+bool ThreadPool::enter() {
+  uint32_t inside = inside_.load(std::memory_order_relaxed);
+  do {
+    if (inside & kClosed) return false;
+  } while (!inside_.compare_exchange_weak(inside, inside + 1, std::memory_order_acquire, std::memory_order_relaxed));
+  return true;
+}
+
+void ThreadPool::leave() {
+  if (inside_.fetch_sub(1) == (kClosed | 1)) inside_.notify_all();
+}
+
+void ThreadPool::advance(uint32_t phase) {
+  done_.store(0, std::memory_order_relaxed);
+  work_.store(first_tile_of(phase + 1), std::memory_order_release);
+  phase_.store(phase + 1);
+  phase_.notify_all();
+}
+
+int64_t ThreadPool::Worker::claim(int64_t tiles) {
+  uint64_t work = pool_.work_.load(std::memory_order_relaxed);
+  do {
+    if (static_cast<uint32_t>(work >> 32) != phase_) return -1;
+    if (static_cast<int64_t>(work & 0xffffffff) >= tiles) return -1;
+  } while (!pool_.work_.compare_exchange_weak(work, work + 1, std::memory_order_acquire, std::memory_order_relaxed));
+  return static_cast<int64_t>(work & 0xffffffff);
+}
+
+void ThreadPool::Worker::finish(int64_t done, int64_t tiles) {
+  tiled_ = tiles > 0;
+  if (done > 0 && pool_.done_.fetch_add(done, std::memory_order_acq_rel) + done == tiles) pool_.advance(phase_);
+}
+
+void ThreadPool::Worker::barrier() {
+  if (!tiled_) {
+    // A phase without tiles: whoever is first ends it.
+    uint64_t work = first_tile_of(phase_);
+    if (pool_.work_.compare_exchange_strong(work, work + 1, std::memory_order_acq_rel)) pool_.advance(phase_);
+  }
+  tiled_ = false;
+  wait_while(pool_.phase_, phase_);
+  ++phase_;
 }
 
 }  // namespace hearth::cpu

@@ -32,24 +32,22 @@ size_t planar_offset_step(const Weight& weight) {
 constexpr int64_t kPanelsPerTile = 16;
 
 struct Repack {
-  ThreadPool& pool;
   const Matrix& matrix;
   std::byte* to;
 };
 
 void repack(ThreadPool& pool, const Matrix& matrix, std::byte* to) {
-  Repack job{pool, matrix, to};
+  Repack job{matrix, to};
   pool.run(
-      [](void* context, int) {
+      [](void* context, ThreadPool::Worker& worker) {
         auto& job = *static_cast<Repack*>(context);
         const Matrix& m = job.matrix;
-        int64_t tiles = ceil_div(m.panels(), kPanelsPerTile);
-        for (int64_t t = job.pool.next_tile(); t < tiles; t = job.pool.next_tile()) {
+        worker.each_tile(ceil_div(m.panels(), kPanelsPerTile), [&](int64_t t) {
           int64_t row = t * kPanelsPerTile * kPanelRows;
           int64_t rows = std::min(m.rows - row, kPanelsPerTile * kPanelRows);
           to_planar(m.format, rows, m.cols, m.native + static_cast<size_t>(row) * m.native_row_bytes(),
                     job.to + static_cast<size_t>(t * kPanelsPerTile) * m.layout.panel_bytes);
-        }
+        });
       },
       &job);
 }

@@ -30,14 +30,13 @@ struct Bench {
   // Calls f(tile) for all tiles on all workers.
   void parallel(int64_t tiles, const std::function<void(int64_t, int)>& f) {
     struct Job {
-      ThreadPool& pool;
       int64_t tiles;
       const std::function<void(int64_t, int)>& f;
-    } job{pool, tiles, f};
+    } job{tiles, f};
     pool.run(
-        [](void* context, int worker) {
+        [](void* context, ThreadPool::Worker& worker) {
           auto& job = *static_cast<Job*>(context);
-          for (int64_t t = job.pool.next_tile(); t < job.tiles; t = job.pool.next_tile()) job.f(t, worker);
+          worker.each_tile(job.tiles, [&](int64_t t) { job.f(t, worker.index()); });
         },
         &job);
   }
@@ -99,10 +98,14 @@ void barriers(Bench& bench) {
   constexpr int kCount = 1000;
   double s = bench.best([&] {
     bench.pool.run(
-        [](void* pool, int) {
-          for (int i = 0; i < kCount; ++i) static_cast<ThreadPool*>(pool)->barrier();
+        [](void*, ThreadPool::Worker& worker) {
+          // As many tiles as workers: the usual phase has some, and one without any waits for nobody.
+          for (int i = 0; i < kCount; ++i) {
+            worker.each_tile(worker.count(), [](int64_t) {});
+            worker.barrier();
+          }
         },
-        &bench.pool);
+        nullptr);
   });
   fmt::print("barrier {:.2f} us\n", s / kCount * 1e6);
 }

@@ -4,9 +4,11 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <numeric>
+#include <thread>
 
 #include "support/child.h"
 
@@ -23,18 +25,18 @@ struct Phases {
 
 void run_phases(Phases& p) {
   p.pool.run(
-      [](void* context, int) {
+      [](void* context, ThreadPool::Worker& worker) {
         auto& p = *static_cast<Phases*>(context);
         for (int phase = 0; phase < p.phases; ++phase) {
-          for (int64_t t = p.pool.next_tile(); t < p.tiles; t = p.pool.next_tile()) {
+          worker.each_tile(p.tiles, [&](int64_t t) {
             // Everything of the phase before must be visible.
             if (phase > 0) {
               const auto& before = p.done[static_cast<size_t>(phase - 1)];
               if (std::accumulate(before.begin(), before.end(), 0) != p.tiles) p.ordered = false;
             }
             ++p.done[static_cast<size_t>(phase)][static_cast<size_t>(t)];
-          }
-          p.pool.barrier();
+          });
+          worker.barrier();
         }
       },
       &p);
@@ -53,6 +55,31 @@ TEST(ThreadPool, EveryTileOnceAndPhasesInOrder) {
       for (const auto& phase : p.done) EXPECT_EQ(phase, std::vector<int>(13, 1));
     }
   }
+}
+
+// One worker comes late, and there are phases without tiles: the others go on, and each tile is done once.
+TEST(ThreadPool, NobodyWaitsForAWorkerWithoutATile) {
+  auto pool = ThreadPool::start(std::vector<int>(3, -1));
+  ASSERT_TRUE(pool);
+  struct Job {
+    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+    std::atomic<int> tiles{0};
+    double seconds = 1;  // until worker 0 was through
+  } job;
+  (*pool)->run(
+      [](void* context, ThreadPool::Worker& worker) {
+        auto& job = *static_cast<Job*>(context);
+        if (worker.index() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        for (int phase = 0; phase < 99; ++phase) {
+          if (phase % 3 > 0) worker.each_tile(phase % 3 == 1 ? 5 : 0, [&](int64_t) { ++job.tiles; });
+          worker.barrier();
+        }
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - job.start;
+        if (worker.index() == 0) job.seconds = took.count();
+      },
+      &job);
+  EXPECT_EQ(job.tiles, 33 * 5);
+  EXPECT_LT(job.seconds, 0.25);
 }
 
 TEST(ThreadPool, SleepsWhenIdle) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "backends/cpu/step.h"
 #include "base/checked_math.h"
@@ -120,11 +121,11 @@ class GemvStep : public LinearStep {
     if (rows == 0) return;
     IntRows ints;
     const float* floats = x_;
+    bool prepared = rows > 1;
     if (rows == 1) {
-      // Each worker prepares the row for itself: cheaper than a barrier.
+      // Each worker prepares the row for itself in its first tile: cheaper than a barrier.
       ints = rows_at(worker.scratch, own_);
       if (norm_) floats = at<float>(worker.scratch, float_row_);
-      prepare_row(0, norm_ ? at<float>(worker.scratch, float_row_) : nullptr, ints);
     } else {
       ints = rows_at(worker.shared, all_);
       if (norm_ && need_floats_) floats = at<float>(worker.shared, float_rows_);
@@ -136,6 +137,9 @@ class GemvStep : public LinearStep {
       worker.barrier();
     }
     worker.each_tile(ceil_div(panels_, tile_panels_), [&](int64_t t) {
+      if (!std::exchange(prepared, true)) {
+        prepare_row(0, norm_ ? at<float>(worker.scratch, float_row_) : nullptr, ints);
+      }
       int64_t end = std::min(panels_, (t + 1) * tile_panels_);
       for (int64_t p = t * tile_panels_; p < end; ++p) panel(p, rows, ints, floats, worker);
     });
