@@ -147,8 +147,7 @@ Result<std::unique_ptr<const Text>> make_text(const Metadata& metadata, const st
   }
   Result<ChatTemplate> parsed =
       fail(ErrorCode::kUnsupported,
-           "the model has no chat template; --chat-template FILE gives it one, and --raw does "
-           "without");
+           "the model has no chat template; --chat-template FILE gives it one, and `run --raw` does without");
   if (!source.empty()) {
     parsed = ChatTemplate::parse(source);
     if (!parsed) {

@@ -412,11 +412,11 @@ TEST(Sampler, ChecksItsOptions) {
   EXPECT_EQ(message({}), "");
   EXPECT_EQ(message({.top_k = 1 << 20, .temperature = 100}), "");
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(message({.temperature = -1}), "temperature is -1; it must be at least 0");
-  EXPECT_EQ(message({.temperature = nan}), "temperature is nan; it must be at least 0");
+  EXPECT_EQ(message({.temperature = -1}), "temperature is -1; it must be from 0 to 1e+30");
+  EXPECT_EQ(message({.temperature = nan}), "temperature is nan; it must be from 0 to 1e+30");
   EXPECT_EQ(message({.top_p = -0.5f}), "top_p is -0.5; it must be from 0 to 1");
-  EXPECT_EQ(message({.top_k = -1}), "top_k is -1; it must be from 0 to 1000000000");
-  EXPECT_EQ(message({.presence_penalty = kInfinity}), "presence_penalty is inf; it must be finite");
+  EXPECT_EQ(message({.top_k = -1}), "top_k is -1; it must be from 0 to 1e+09");
+  EXPECT_EQ(message({.presence_penalty = kInfinity}), "presence_penalty is inf; it must be from -1e+30 to 1e+30");
   EXPECT_NE(message({.repetition_penalty = 0}), "");
   EXPECT_NE(message({.frequency_penalty = nan}), "");
   EXPECT_NE(message({.penalty_last_n = -2}), "");
