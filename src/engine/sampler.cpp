@@ -50,7 +50,7 @@ bool all_finite(std::span<const float> values) {
 
 Result<void> check_sampling(const SamplingOptions& options, int64_t vocab_size) {
   // Far from overflow: biases and penalties add up to finite numbers.
-  constexpr double kMost = 1e30;
+  constexpr double kMost = 1e30f;
   const Range ranges[] = {
       {"repetition_penalty", options.repetition_penalty, 1e-6f, kMost},
       {"presence_penalty", options.presence_penalty, -kMost, kMost},
