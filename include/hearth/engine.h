@@ -131,6 +131,11 @@ class Engine {
   virtual EngineStats stats() const = 0;
   // Drops every cached page that no live sequence uses.
   virtual void clear_cache() = 0;
+  // Writes what is cached to a file, and brings it back, between two steps. Only a file of the same model, KV type and
+  // backend is taken (kInvalidInput); what is cached already stays, and what has no room is left out. Return the number
+  // of cached tokens that were written or brought back.
+  virtual Result<int64_t> save_cache(const std::string& path) = 0;
+  virtual Result<int64_t> restore_cache(const std::string& path) = 0;
 };
 
 }  // namespace hearth

@@ -2,6 +2,7 @@
 // buffers are opaque, work may complete later and on another thread, and no pointer of a device is ever visible.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -75,6 +76,12 @@ class DeviceModel {
   virtual ~DeviceModel() = default;
   // Records a plan of the loaded graph. Allocates what the plan needs; fails with kOutOfMemory or kUnsupported.
   virtual Result<std::unique_ptr<Executable>> record(const Plan& plan) = 0;
+
+  // Pages of KV as bytes, for files. What they mean is the backend's own business; the same graph, KV type and backend
+  // understand them. Not while a step runs.
+  virtual size_t page_bytes(int32_t group) const = 0;
+  virtual Result<void> read_page(int32_t group, int32_t page, std::span<std::byte> to) const = 0;
+  virtual Result<void> write_page(int32_t group, int32_t page, std::span<const std::byte> from) = 0;
 };
 
 class Backend {

@@ -1,8 +1,10 @@
 #include "engine/engine.h"
 
-#include <condition_variable>
+#include <functional>
+#include <future>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -37,13 +39,38 @@ class EngineThread final : public Engine {
   }
 
   void clear_cache() override {
-    std::unique_lock lock(mutex_);
-    const int64_t ticket = ++clears_wanted_;
-    doorbell_->ring();
-    cleared_.wait(lock, [&] { return clears_done_ >= ticket; });
+    between_steps([](Scheduler& scheduler) {
+      scheduler.clear_cache();
+      return true;
+    });
+  }
+  Result<int64_t> save_cache(const std::string& path) override {
+    return between_steps(
+        [&](Scheduler& scheduler) { return guarded("save the cache", [&] { return scheduler.save_cache(path); }); });
+  }
+  Result<int64_t> restore_cache(const std::string& path) override {
+    return between_steps([&](Scheduler& scheduler) {
+      return guarded("restore the cache", [&] { return scheduler.restore_cache(path); });
+    });
   }
 
  private:
+  // Has the engine thread call f(scheduler) between two steps, and waits for it.
+  template <class F>
+  std::invoke_result_t<F, Scheduler&> between_steps(F f) {
+    std::promise<std::invoke_result_t<F, Scheduler&>> promise;
+    {
+      std::lock_guard lock(mutex_);
+      tasks_.push_back([&] {
+        auto result = f(*scheduler_);
+        publish();
+        promise.set_value(std::move(result));
+      });
+    }
+    doorbell_->ring();
+    return promise.get_future().get();
+  }
+
   Result<Generation> queue(Request request) {
     HEARTH_TRY(scheduler_->check(request));
     HEARTH_ASSIGN(StopMatcher stop, StopMatcher::create(request.stop_strings));
@@ -77,44 +104,44 @@ class EngineThread final : public Engine {
 
   void run() {
     std::vector<std::unique_ptr<Sequence>> arrived;
+    std::vector<std::function<void()>> tasks;
     while (true) {
-      int64_t clears = 0;
+      {
+        std::lock_guard lock(mutex_);
+        tasks.swap(tasks_);
+      }
+      for (const auto& task : tasks) task();
+      tasks.clear();
       bool stop = false;
       {
         std::lock_guard lock(mutex_);
         arrived.swap(submitted_);
         stats_.queued_requests += static_cast<int64_t>(arrived.size());  // until the next step counts them
-        clears = clears_wanted_;
         stop = stop_;
       }
       if (stop) {
         for (auto& sequence : arrived) scheduler_->add(std::move(sequence));
         return scheduler_->cancel_all();
       }
-      if (clears != cleared_before_) scheduler_->clear_cache();
-      cleared_before_ = clears;
       const bool busy = turn(arrived);
-      {
-        std::lock_guard lock(mutex_);
-        stats_ = scheduler_->stats();
-        clears_done_ = clears;
-      }
-      cleared_.notify_all();
+      publish();
       if (!busy) doorbell_->wait();
     }
+  }
+
+  void publish() {
+    std::lock_guard lock(mutex_);
+    stats_ = scheduler_->stats();
   }
 
   std::shared_ptr<void> keep_;  // released last
   std::shared_ptr<Doorbell> doorbell_ = std::make_shared<Doorbell>();
   std::unique_ptr<Scheduler> scheduler_;  // the engine thread's, but for check(), which changes nothing
-  int64_t cleared_before_ = 0;            // the engine thread's
 
   mutable std::mutex mutex_;
-  std::condition_variable cleared_;
   std::vector<std::unique_ptr<Sequence>> submitted_;  // this and all below: guarded by mutex_
+  std::vector<std::function<void()>> tasks_;
   EngineStats stats_;
-  int64_t clears_wanted_ = 0;
-  int64_t clears_done_ = 0;
   bool stop_ = false;
 
   std::thread thread_;

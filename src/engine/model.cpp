@@ -8,6 +8,7 @@
 
 #include "backends/backend.h"
 #include "base/checked_math.h"
+#include "base/hash.h"
 #include "engine/default_sampling.h"
 #include "engine/engine.h"
 #include "engine/text.h"
@@ -33,6 +34,7 @@ struct Model::Impl {
   KvType kv_type = KvType::kF16;
   std::vector<int64_t> kv_pages;  // [KV group]
   int64_t sequence_tokens = 0;
+  std::string identity;
   ModelInfo info;
   std::atomic<bool> has_engine{false};
 };
@@ -122,6 +124,20 @@ ModelInfo describe(const Catalog& catalog, const ModelGraph& model, const Backen
   return info;
 }
 
+// Of what a KV page's content depends on beside the tokens: two models with the same identity have the same weights, as
+// far as their shapes and a sample of their bytes tell.
+std::string identity_of(const Catalog& catalog, const Backend& backend, std::string_view kv_type) {
+  Hasher hash;
+  for (const TensorEntry& tensor : catalog.tensors()) {
+    hash.add(std::as_bytes(std::span(tensor.name)));
+    hash.add(std::as_bytes(std::span(tensor.shape)));
+    hash.add(std::as_bytes(std::span(&tensor.format, 1)));
+    const size_t sample = std::min<size_t>(tensor.bytes.size(), 256);
+    hash.add(tensor.bytes.subspan((tensor.bytes.size() - sample) / 2, sample));
+  }
+  return fmt::format("{} {} {:016x}", backend.info().name, kv_type, hash.value());
+}
+
 }  // namespace
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -202,6 +218,7 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
     m.info.context_tokens = budget.context_tokens;
     m.info.sequence_tokens = m.sequence_tokens;
     m.info.kv_bytes = budget.kv_bytes;
+    m.identity = identity_of(m.catalog, *m.backend, options.kv_type);
     return {};
   };
   if (auto loaded = load(); !loaded) return std::move(loaded).error().with_context(path);
@@ -221,7 +238,8 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<Model> model, con
                       .text = m.text.get(),
                       .kv_pages = m.kv_pages,
                       .vocab_size = m.model.vocab_size,
-                      .sequence_tokens = m.sequence_tokens},
+                      .sequence_tokens = m.sequence_tokens,
+                      .identity = m.identity},
                      options, std::move(keep));
 }
 

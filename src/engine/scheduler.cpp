@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/checked_math.h"
+#include "engine/cache_file.h"
 
 namespace hearth {
 namespace {
@@ -505,6 +506,19 @@ void Scheduler::cancel_all() {
   for (auto* list : {&running_, &waiting_}) {
     while (!list->empty()) finish(*list->back(), FinishReason::kCancelled);
   }
+}
+
+Result<int64_t> Scheduler::save_cache(const std::string& path) const {
+  return write_cache_file(path, model_.identity, kv_, *model_.device);
+}
+
+Result<int64_t> Scheduler::restore_cache(const std::string& path) {
+  HEARTH_ASSIGN(const RestoredCache restored, read_cache_file(path, model_.identity, kv_, *model_.device));
+  if (!options_.deterministic) {
+    for (const std::vector<int32_t>& tokens : restored.sequences) model_.text->remember(tokens);
+  }
+  admission_blocked_ = false;
+  return restored.tokens;
 }
 
 EngineStats Scheduler::stats() const {

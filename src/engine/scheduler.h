@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backends/backend.h"
@@ -25,6 +26,7 @@ struct EngineModel {
   std::vector<int64_t> kv_pages;  // for each KV group, as they were allocated
   int64_t vocab_size = 0;         // columns of the logits
   int64_t sequence_tokens = 0;    // the longest sequence
+  std::string identity;           // of all that the content of a KV page depends on
 };
 
 // Deterministic mode: prompts are cut at multiples of this many tokens, and decode steps have at most that many rows.
@@ -51,6 +53,8 @@ class Scheduler {
   // Ends all sequences.
   void cancel_all();
   void clear_cache() { kv_.clear(); }
+  Result<int64_t> save_cache(const std::string& path) const;
+  Result<int64_t> restore_cache(const std::string& path);
   EngineStats stats() const;
 
  private:

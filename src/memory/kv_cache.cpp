@@ -198,6 +198,30 @@ bool KvCache::evict_leaf(PrefixTree::Node except) {
   return false;
 }
 
+std::vector<PrefixTree::Node> KvCache::nodes() const {
+  std::vector<PrefixTree::Node> nodes;
+  for (auto node = tree_.first_to_go(); node != PrefixTree::kNone; node = tree_.next_to_go(node)) nodes.push_back(node);
+  std::ranges::reverse(nodes);
+  return nodes;
+}
+
+PrefixTree::Node KvCache::restore(PrefixTree::Node parent, std::span<const int32_t> tokens, bool keep,
+                                  const std::vector<bool>& groups) {
+  if (!keep_prefixes_ || tree_.size() == tree_.max_nodes()) return PrefixTree::kNone;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups[g] && groups_[g].pool.free() == 0) return PrefixTree::kNone;
+  }
+  const PrefixTree::Node node = tree_.add(parent, tokens, keep && (parent == PrefixTree::kRoot || tree_.kept(parent)));
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (!groups[g]) continue;
+    const int32_t page = *groups_[g].pool.allocate();
+    groups_[g].pool.cache(page);
+    groups_[g].pool.unuse(page);
+    tree_.pages(node)[g] = page;
+  }
+  return node;
+}
+
 void KvCache::clear() {
   // Nodes go before their ancestors, so one walk meets every node after its children.
   for (auto node = tree_.first_to_go(); node != PrefixTree::kNone;) {

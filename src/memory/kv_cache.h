@@ -67,6 +67,14 @@ class KvCache {
   int64_t pages_needed(int64_t group, int64_t tokens, int64_t rows) const;
   int64_t groups() const { return static_cast<int64_t>(groups_.size()); }
 
+  // For files: the nodes of the prefix tree, parents before their children and the last to go first.
+  std::vector<PrefixTree::Node> nodes() const;
+  const PrefixTree& tree() const { return tree_; }
+  // Adds a node below `parent` with a page that was free for each group in `groups`, and makes it the first to go of
+  // its kind. kNone when there is no room; what is there is never pushed out.
+  PrefixTree::Node restore(PrefixTree::Node parent, std::span<const int32_t> tokens, bool keep,
+                           const std::vector<bool>& groups);
+
   // Drops every cached page that no live sequence uses.
   void clear();
   KvCacheStats stats() const;

@@ -48,14 +48,14 @@ PrefixTree::Node PrefixTree::find(Node parent, std::span<const int32_t> tokens) 
   return kNone;
 }
 
-PrefixTree::Node PrefixTree::add(Node parent, std::span<const int32_t> tokens) {
+PrefixTree::Node PrefixTree::add(Node parent, std::span<const int32_t> tokens, bool keep) {
   HEARTH_CHECK(static_cast<int64_t>(tokens.size()) == page_tokens_, "{} tokens, a page has {}", tokens.size(),
                page_tokens_);
   const Node node = first_free_;
   if (node == kNone) return kNone;
   first_free_ = at(node).next_sibling;
   const Node sibling = at(parent).first_child;
-  at(node) = {.hash = hash_tokens(tokens), .parent = parent, .next_sibling = sibling};
+  at(node) = {.hash = hash_tokens(tokens), .parent = parent, .next_sibling = sibling, .kept = keep};
   if (sibling != kNone) at(sibling).previous_sibling = node;
   at(parent).first_child = node;
   std::ranges::copy(tokens, tokens_.begin() + node * page_tokens_);

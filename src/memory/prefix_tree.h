@@ -21,8 +21,9 @@ class PrefixTree {
 
   // The child of `parent` that holds exactly these tokens (one page of them), or kNone.
   Node find(Node parent, std::span<const int32_t> tokens) const;
-  // A new child, without pages and least recently used; kNone when max_nodes are there. The tokens must not be there.
-  Node add(Node parent, std::span<const int32_t> tokens);
+  // A new child, without pages and the first to go, or the first of those worth keeping if `keep`; kNone when max_nodes
+  // are there. The tokens must not be there.
+  Node add(Node parent, std::span<const int32_t> tokens, bool keep = false);
   // Removes a leaf whose pages were taken back.
   void remove(Node leaf);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <mutex>
 #include <thread>
@@ -60,6 +61,16 @@ class FakeDevice final : public DeviceModel {
   }
 
   Result<std::unique_ptr<Executable>> record(const Plan& plan) override;
+
+  size_t page_bytes(int32_t) const override { return kPageTokens * sizeof(KvEntry); }
+  Result<void> read_page(int32_t group, int32_t page, std::span<std::byte> to) const override {
+    std::memcpy(to.data(), &pages_[static_cast<size_t>(group)][static_cast<size_t>(page * kPageTokens)], to.size());
+    return {};
+  }
+  Result<void> write_page(int32_t group, int32_t page, std::span<const std::byte> from) override {
+    std::memcpy(&slot(group, page, 0), from.data(), from.size());
+    return {};
+  }
 
   KvEntry& slot(int64_t group, int32_t page, int64_t index) {
     HEARTH_CHECK(page >= 0 && page < options_.pages[static_cast<size_t>(group)], "page {} of group {}", page, group);

@@ -250,6 +250,18 @@ class CpuModel : public DeviceModel {
                                                          std::move(ropes), std::move(steps)));
   }
 
+  size_t page_bytes(int32_t group) const override {
+    return KvPools::page_bytes(shared_->kv.group(group), shared_->options.kv_type);
+  }
+  Result<void> read_page(int32_t group, int32_t page, std::span<std::byte> to) const override {
+    std::ranges::copy(shared_->kv.page(group, page), to.begin());
+    return {};
+  }
+  Result<void> write_page(int32_t group, int32_t page, std::span<const std::byte> from) override {
+    std::ranges::copy(from, shared_->kv.page(group, page).begin());
+    return {};
+  }
+
  private:
   std::unique_ptr<Shared> shared_;
 };

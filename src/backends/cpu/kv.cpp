@@ -45,6 +45,13 @@ Result<KvPools> KvPools::allocate(std::vector<KvGroup> groups, KvType type, cons
   return pools;
 }
 
+std::span<std::byte> KvPools::page(int32_t group, int32_t page) const {
+  const Pool& pool = pools_[static_cast<size_t>(group)];
+  HEARTH_CHECK(page >= 0 && page < pool.pages, "page {} of {}", page, pool.pages);
+  size_t bytes = pool.page_bytes * static_cast<size_t>(pool.group.layers);
+  return {pool.memory.data() + bytes * static_cast<size_t>(page), bytes};
+}
+
 KvView KvPools::view(int32_t group, int64_t layer, int64_t kv_head, const int32_t* pages) const {
   const Pool& pool = pools_[static_cast<size_t>(group)];
   size_t offset = static_cast<size_t>(layer) * pool.page_bytes + static_cast<size_t>(kv_head) * pool.head_bytes;

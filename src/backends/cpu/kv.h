@@ -21,6 +21,8 @@ class KvPools {
   KvView view(int32_t group, int64_t layer, int64_t kv_head, const int32_t* pages) const;
   // Most tokens that a sequence can have in this group.
   int64_t capacity_tokens(int32_t group) const { return pools_[static_cast<size_t>(group)].pages * kPageTokens; }
+  // All layers of a page.
+  std::span<std::byte> page(int32_t group, int32_t page) const;
   const KvGroup& group(int32_t group) const { return pools_[static_cast<size_t>(group)].group; }
   KvFormat format(int32_t group) const { return pools_[static_cast<size_t>(group)].format; }
 

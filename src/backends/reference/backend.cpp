@@ -163,6 +163,18 @@ class ReferenceModel final : public DeviceModel {
     }
   }
 
+  size_t page_bytes(int32_t group) const override {
+    return kv_page_bytes(state_->graph.kv_groups[static_cast<size_t>(group)]);
+  }
+  Result<void> read_page(int32_t group, int32_t page, std::span<std::byte> to) const override {
+    std::ranges::copy(std::as_bytes(state_->kv[static_cast<size_t>(group)].page(page)), to.begin());
+    return {};
+  }
+  Result<void> write_page(int32_t group, int32_t page, std::span<const std::byte> from) override {
+    std::ranges::copy(from, std::as_writable_bytes(state_->kv[static_cast<size_t>(group)].page(page)).begin());
+    return {};
+  }
+
  private:
   std::unique_ptr<State> state_;
 };

@@ -55,6 +55,11 @@ Result<KvStore> KvStore::create(const KvGroup& group, KvType type, int64_t pages
   return store;
 }
 
+std::span<float> KvStore::page(int32_t page) {
+  const size_t floats = data_.size() / place_.size();
+  return std::span(data_).subspan(offset(0, 0, page, 0), floats);
+}
+
 size_t KvStore::offset(int64_t layer, int which, int32_t page, int64_t slot) const {
   HEARTH_CHECK(page >= 0 && page < pages() && layer >= 0 && layer < layers_ && slot >= 0 && slot < kPageTokens,
                "layer {} of {}, page {} of {}, slot {}", layer, layers_, page, pages(), slot);

@@ -27,6 +27,9 @@ class KvStore {
   // whatever follows in its page is left from a longer past.
   void write(int64_t layer, int32_t page, int64_t slot, std::span<const float> key, std::span<const float> value);
 
+  // A whole page.
+  std::span<float> page(int32_t page);
+
   int64_t pages() const { return static_cast<int64_t>(place_.size()); }
 
  private:
