@@ -10,6 +10,7 @@
 #include "base/checked_math.h"
 #include "base/hash.h"
 #include "engine/default_sampling.h"
+#include "engine/device_check.h"
 #include "engine/engine.h"
 #include "engine/text.h"
 #include "files/gguf.h"
@@ -223,6 +224,20 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
   };
   if (auto loaded = load(); !loaded) return std::move(loaded).error().with_context(path);
   return std::shared_ptr<Model>(new Model(std::move(impl)));
+}
+
+Result<double> Model::check_device() {
+  Impl& m = *impl_;
+  return guarded("check the device", [&]() -> Result<double> {
+    if (m.has_engine.exchange(true)) {
+      return fail(ErrorCode::kUsage, "cannot check the device of {}: an engine uses it", m.info.path);
+    }
+    const std::shared_ptr<void> keep(&m, [](void* impl) { static_cast<Impl*>(impl)->has_engine = false; });
+    HEARTH_ASSIGN(auto backend, make_backend("reference", {}));
+    LoadOptions options{.kv_type = KvType::kF32, .kv_pages = std::vector<int64_t>(m.kv_pages.size(), 1)};
+    HEARTH_ASSIGN(auto reference, backend->load(m.model.graph, options));
+    return device_divergence(m.model.graph, *reference, *m.device);
+  });
 }
 
 Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<Model> model, const EngineOptions& options) {

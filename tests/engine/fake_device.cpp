@@ -99,7 +99,7 @@ class FakeDevice final : public DeviceModel {
         const auto row = std::ranges::find(logit_rows, s.first_row + r);
         if (row == logit_rows.end()) continue;
         const int64_t query = s.position + r;
-        uint64_t state = 0;
+        uint64_t state = options_.fault;
         bool poisoned = false;
         for (int64_t g = 0; g < groups; ++g) {
           const int64_t window = options_.groups[static_cast<size_t>(g)].window;

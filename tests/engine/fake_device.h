@@ -23,6 +23,7 @@ struct FakeOptions {
   // Prompts and answers are computed by different kernels: what a page holds depends on which one wrote it, and the
   // logits on all of it. Only an engine that keeps them apart gives the same output whatever the schedule.
   bool kernels_differ = false;
+  uint64_t fault = 0;  // anything else: wrong logits
   double step_seconds = 0;
   bool own_thread = false;  // compute between launch() and wait() on another thread; else in wait()
 };

@@ -91,10 +91,14 @@ TEST_F(RealModel, KnowsTheCapitalOfFrance) {
   EXPECT_EQ(again.text, answer.text);
   EXPECT_GT(again.done.usage.cached_tokens, 0);
 
+  EXPECT_EQ(model->check_device().error().code, ErrorCode::kUsage);
   auto second = Engine::create(model, {});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kUsage);
   engine->reset();
+  auto divergence = model->check_device();
+  ASSERT_TRUE(divergence) << divergence.error().message;
+  EXPECT_LT(*divergence, 1e-4);
   EXPECT_TRUE(Engine::create(model, {}));
 }
 
