@@ -14,6 +14,8 @@ install(TARGETS hearth RUNTIME)
 install(TARGETS hearth_api EXPORT HearthTargets LIBRARY)
 install(FILES ${PROJECT_SOURCE_DIR}/models/pocket-dense.gguf ${PROJECT_SOURCE_DIR}/models/README.md
   DESTINATION ${CMAKE_INSTALL_DATADIR}/hearth/models)
+configure_file(${PROJECT_SOURCE_DIR}/packaging/hearth.service.in ${PROJECT_BINARY_DIR}/hearth.service @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/hearth.service DESTINATION lib/systemd/system)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/hearth ${PROJECT_BINARY_DIR}/include/hearth
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT HearthTargets NAMESPACE Hearth:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Hearth)
