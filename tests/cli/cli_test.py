@@ -424,6 +424,7 @@ class Tools(unittest.TestCase):
         self.assertEqual("".join(t["piece"] for t in ids), "hi there")
         self.assertEqual(json.loads(hearth("tokenize", MODEL, "--json", stdin="hi there").stdout), ids)
 
+    @unittest.skipIf("HEARTH_TEST_SANITIZED" in os.environ, "a sanitizer keeps what was freed")
     def test_a_long_text_is_tokenized_in_little_memory(self):
         with tempfile.NamedTemporaryFile("w") as file:
             file.write("the quick brown fox jumps over it, again.\n" * 200_000)
