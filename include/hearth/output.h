@@ -22,6 +22,7 @@ struct TextDelta {
 struct ToolCallStart {
   int32_t index = 0;
   std::string name;
+  std::string id;  // as the model wrote it, where its template must get it back; empty: it wrote none
 };
 
 // The pieces of one call, joined, are one JSON object, whatever form the model writes arguments in.

@@ -1,0 +1,17 @@
+#include "text/output/call_reader.h"
+
+namespace hearth {
+
+bool JsonArguments::read(Cursor& in, EventSink& out) {
+  std::string piece;
+  in.skip(json_.read(in.rest(), piece));
+  const bool done = json_.done();
+  // Markup where JSON should go on: the model thinks that it is done.
+  if (json_.stuck()) json_.close(piece);
+  out.arguments(piece);
+  if (!done && !json_.done() && !in.ended()) return false;
+  out.end_call(json_.done());
+  return true;
+}
+
+}  // namespace hearth
