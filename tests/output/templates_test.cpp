@@ -55,7 +55,7 @@ const Json kTools = Json::parse(R"([
       "ratio": {"type": "number", "description": "A number."},
       "fine": {"type": "boolean", "description": "Whether."},
       "none": {"type": ["integer", "null"], "description": "Perhaps."},
-      "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}], "description": "Perhaps."},
+      "maybe": {"type": ["string", "null"], "description": "Perhaps."},
       "tags": {"type": "array", "items": {"type": "string"}, "description": "Some."},
       "where": {"type": "object", "properties": {"lat": {"type": "number"}}, "description": "A place."}},
     "required": ["city"]}}},
@@ -87,8 +87,7 @@ std::map<std::string, Json> messages() {
   add("numbers", "",
       Json::array({call("get_weather", Json{{"city", "5"}, {"days", 12345678901}, {"ratio", 1e-7}, {"fine", false}},
                         "call00001")}));
-  add("strings", "",
-      Json::array({call("get_weather", Json{{"city", ""}, {"maybe", "null and void"}}, "call00001")}));
+  add("strings", "", Json::array({call("get_weather", Json{{"city", ""}, {"maybe", "null and void"}}, "call00001")}));
   add("newlines", "", Json::array({call("get_weather", Json{{"city", "\n\na\n\n"}}, "call00001")}));
   add("code", "",
       Json::array({call("get_weather", Json{{"city", "def f(x):\n    return \"</parameter>\" + x['</arg_value>']\n"}},
@@ -105,10 +104,21 @@ std::map<std::string, Json> messages() {
 }
 
 // What ends a turn; these are tokens that end the generation, so that no parser sees them.
-constexpr std::string_view kEnds[] = {"<|im_end|>",     "<|eot_id|>",      "<|eom_id|>",       "</s>",
-                                      "[e~[",           "<turn|>",         "<|tool_response>", "<|call|>",
-                                      "<|return|>",     "<SPECIAL_12>",    "<|end_of_text|>",  "<｜end▁of▁sentence｜>",
-                                      "<end_of_turn>", "<|observation|>"};
+constexpr std::string_view kEnds[] = {"<|im_end|>",
+                                      "<|eot_id|>",
+                                      "<|eom_id|>",
+                                      "</s>",
+                                      "[e~[",
+                                      "<turn|>",
+                                      "<|tool_response>",
+                                      "<|call|>",
+                                      "<|return|>",
+                                      "\n<SPECIAL_12>",
+                                      "<SPECIAL_12>",
+                                      "<|end_of_text|>",
+                                      "<｜end▁of▁sentence｜>",
+                                      "<end_of_turn>",
+                                      "<|observation|>"};
 
 struct Turn {
   std::string prompt;
@@ -154,10 +164,20 @@ TEST(Templates, MessagesComeBack) {
       const Json user{{"role", "user"}, {"content", "What is the weather?"}};
       ConversationRequest request{.messages = Json::array({user}), .tools = kTools};
       if (message.contains("reasoning_content") && !traits.thinking_variable.empty()) request.think = true;
-      const auto prompt = render_conversation(*chat_template, traits, request, options);
-      ASSERT_TRUE(prompt) << prompt.error().message;
+      auto prompt = render_conversation(*chat_template, traits, request, options);
+      if (!prompt) {
+        // Hermes' template cannot show parameters of several types.
+        for (const char* parameter : {"none", "maybe"}) {
+          request.tools[0]["function"]["parameters"]["properties"].erase(parameter);
+        }
+        prompt = render_conversation(*chat_template, traits, request, options);
+      }
+      EXPECT_TRUE(prompt) << prompt.error().message;
+      if (!prompt) continue;
       request.messages.push_back(message);
       request.add_generation_prompt = false;
+      // Nemotron's template tears the last message in two.
+      if (markers.dialect == "nemotron") request.messages.push_back(user);
       const auto whole = render_conversation(*chat_template, traits, request, options);
       if (!whole) continue;  // Llama 3 takes one call only
 
@@ -180,11 +200,13 @@ TEST(Templates, MessagesComeBack) {
       }
       // Harmony's shows only the first.
       const size_t count = markers.dialect == "harmony" ? 1 : message["tool_calls"].size();
-      ASSERT_EQ(answer.calls.size(), count) << trace;
+      EXPECT_EQ(answer.calls.size(), count) << trace;
+      if (answer.calls.size() != count) continue;
       for (size_t i = 0; i < count; ++i) {
         const Json& function = message["tool_calls"][i]["function"];
         EXPECT_EQ(answer.calls[i].name, function["name"]) << trace;
-        EXPECT_EQ(nlohmann::json::parse(answer.calls[i].arguments, nullptr, false), nlohmann::json(function["arguments"]))
+        EXPECT_EQ(nlohmann::json::parse(answer.calls[i].arguments, nullptr, false),
+                  nlohmann::json(function["arguments"]))
             << trace;
         EXPECT_TRUE(answer.calls[i].complete) << trace;
         ++calls_seen[markers.dialect];

@@ -86,7 +86,8 @@ bool CallEnvelope::step(Cursor& in, EventSink& out) {
       in.skip(string_->read(in.rest(), name_));
       if (!string_->done()) return true;
       named_ = true;
-      state_ = name_.empty() || (options_.known != nullptr && !options_.known->has_tool(name_)) ? State::kBad : State::kKey;
+      state_ =
+          name_.empty() || (options_.known != nullptr && !options_.known->has_tool(name_)) ? State::kBad : State::kKey;
       if (state_ == State::kKey && any_arguments_) {
         start(in, out);
         if (arguments_done_) arguments_done(out);

@@ -26,7 +26,20 @@ class CallEnvelope final : public CallReader {
   Status read(Cursor& in, EventSink& out) override;
 
  private:
-  enum class State { kOpen, kKey, kKeyString, kBareKey, kColon, kValue, kName, kArguments, kWrapped, kSkipped, kDone, kBad };
+  enum class State {
+    kOpen,
+    kKey,
+    kKeyString,
+    kBareKey,
+    kColon,
+    kValue,
+    kName,
+    kArguments,
+    kWrapped,
+    kSkipped,
+    kDone,
+    kBad
+  };
 
   bool step(Cursor& in, EventSink& out);
   bool begin_value(Cursor& in);
@@ -38,7 +51,7 @@ class CallEnvelope final : public CallReader {
 
   EnvelopeOptions options_;
   State state_ = State::kOpen;
-  int levels_ = 0;           // objects below "function" that are open
+  int levels_ = 0;  // objects below "function" that are open
   bool first_key_ = true;
   std::string key_;
   std::optional<JsonString> string_;

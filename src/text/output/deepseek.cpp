@@ -1,5 +1,5 @@
-// DeepSeek V3.1: <｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{...}<｜tool▁call▁end｜>, in a section. V3 and R1: the kind of tool
-// stands before the separator, the name behind it, and the arguments in a code fence.
+// DeepSeek V3.1: <｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{...}<｜tool▁call▁end｜>, in a section. V3 and R1: the kind of
+// tool stands before the separator, the name behind it, and the arguments in a code fence.
 #include "text/output/dialects.h"
 #include "text/output/named_calls.h"
 

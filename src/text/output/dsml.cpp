@@ -1,4 +1,5 @@
-// DeepSeek V3.2 and V4: <｜DSML｜invoke name="NAME"> with <｜DSML｜parameter name="KEY" string="true">VALUE, in a section.
+// DeepSeek V3.2 and V4: <｜DSML｜invoke name="NAME"> with <｜DSML｜parameter name="KEY" string="true">VALUE, in a
+// section.
 #include "text/output/dialects.h"
 #include "text/output/tagged_calls.h"
 

@@ -56,7 +56,8 @@ void EventSink::text(std::string_view text) {
 
 void EventSink::start_call(std::string name, std::string id) {
   space_.clear();
-  events_->push_back(ToolCallStart{.index = calls_, .name = std::move(name), .id = std::move(id)});
+  const ToolCallStart start{.index = calls_, .name = std::move(name), .id = std::move(id)};
+  events_->emplace_back(start);
   call_open_ = true;
 }
 
@@ -72,7 +73,8 @@ void EventSink::arguments(std::string_view json) {
 }
 
 void EventSink::end_call(bool complete) {
-  events_->push_back(ToolCallEnd{.index = calls_++, .complete = complete});
+  const ToolCallEnd end{.index = calls_++, .complete = complete};
+  events_->emplace_back(end);
   call_open_ = false;
   after_call_ = true;
   trims_ = !any_text_;

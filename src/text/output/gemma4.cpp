@@ -1,5 +1,5 @@
-// Gemma 4: <|tool_call>call:NAME{key:<|"|>text<|"|>,n:2}<tool_call|>. Strings stand between <|"|> marks without escapes;
-// keys are bare.
+// Gemma 4: <|tool_call>call:NAME{key:<|"|>text<|"|>,n:2}<tool_call|>. Strings stand between <|"|> marks without
+// escapes; keys are bare.
 #include <array>
 
 #include "text/output/dialects.h"

@@ -1,5 +1,5 @@
-// Granite 3: <|tool_call|>[{"name": ..., "arguments": {...}}]; an answer that follows reasoning in <response> tags. Phi-4
-// mini closes its calls with <|/tool_call|>.
+// Granite 3: <|tool_call|>[{"name": ..., "arguments": {...}}]; an answer that follows reasoning in <response> tags.
+// Phi-4 mini closes its calls with <|/tool_call|>.
 #include "text/output/dialects.h"
 #include "text/output/json_calls.h"
 

@@ -60,7 +60,7 @@ class HarmonyParser final : public OutputParser {
 
  private:
   enum class State {
-    kNext,         // between messages
+    kNext,  // between messages
     kHeader,
     kBody,
     kNoArguments,  // of a call, before its first byte
@@ -212,10 +212,10 @@ class HarmonyParser final : public OutputParser {
   EventSink out_;
   State state_ = State::kNext;
   Body body_ = Body::kNone;
-  std::string space_;  // in front of what is to come
+  std::string space_;       // in front of what is to come
   bool paragraph_ = false;  // other text stands before this one
   std::string header_;
-  std::string name_;     // of the tool
+  std::string name_;      // of the tool
   bool reasons_ = false;  // the message to the tool is in the channel of reasoning
   JsonArguments arguments_;
 };

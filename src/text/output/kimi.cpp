@@ -15,7 +15,7 @@ CallHead head(std::string_view text) {
   if (colon != std::string_view::npos && name.find_first_not_of("0123456789", colon + 1) == std::string_view::npos) {
     name = name.substr(0, colon);
   }
-  return {.name = std::string(name), .id = std::string(text)};
+  return {.name = std::string(name), .id = name == text ? std::string() : std::string(text)};
 }
 
 constexpr NamedForm kKimi = {.call_open = "<|tool_call_begin|>",

@@ -14,11 +14,12 @@ CallHead head(std::string_view text) {
   while (!name.empty() && is_space(name.back())) name.remove_suffix(1);
   // A name is one word; more is text that only looks like a call.
   if (name.find(' ') != std::string_view::npos) return {};
-  return {.name = std::string(name), .id = std::string(id == std::string_view::npos ? "" : text.substr(id + kId.size()))};
+  return {.name = std::string(name),
+          .id = std::string(id == std::string_view::npos ? "" : text.substr(id + kId.size()))};
 }
 
-constexpr NamedForm kMistral = {.call_open = "[TOOL_CALLS]", .separator = "[ARGS]", .call_close = "", .section_close = "",
-                                .head = head};
+constexpr NamedForm kMistral = {
+    .call_open = "[TOOL_CALLS]", .separator = "[ARGS]", .call_close = "", .section_close = "", .head = head};
 
 std::unique_ptr<CallReader> calls(const ToolSchemas&) {
   return std::make_unique<JsonOrOther>("", std::make_unique<NamedCalls>(kMistral, true));
@@ -26,8 +27,6 @@ std::unique_ptr<CallReader> calls(const ToolSchemas&) {
 
 }  // namespace
 
-AnswerForm mistral_form() {
-  return {.openers = {{.marker = kMistral.call_open, .reader = calls}}, .closers = {}};
-}
+AnswerForm mistral_form() { return {.openers = {{.marker = kMistral.call_open, .reader = calls}}, .closers = {}}; }
 
 }  // namespace hearth

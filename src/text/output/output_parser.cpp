@@ -38,12 +38,9 @@ constexpr std::string_view kHarmonyFinal = "<|end|><|start|>assistant<|channel|>
 
 // The first that the template mentions is the model's.
 const MarkerPair kReasoning[] = {
-    {"<seed:think>", "</seed:think>"},
-    {"[THINK]", "[/THINK]"},
-    {"<|START_THINKING|>", "<|END_THINKING|>"},
-    {"<|inner_prefix|>", "<|inner_suffix|>"},
-    {"<|channel>thought", "<channel|>"},
-    {"<think>", "</think>"},
+    {"<seed:think>", "</seed:think>"},          {"[THINK]", "[/THINK]"},
+    {"<|START_THINKING|>", "<|END_THINKING|>"}, {"<|inner_prefix|>", "<|inner_suffix|>"},
+    {"<|channel>thought", "<channel|>"},        {"<think>", "</think>"},
 };
 const MarkerPair kThink = kReasoning[std::size(kReasoning) - 1];
 

@@ -13,11 +13,11 @@ namespace hearth {
 
 // The literals of one such form. A section holds calls, a call parameters.
 struct TaggedForm {
-  std::string_view call_open;      // in front of the name; empty: the section is one call and begins with its name
-  std::string_view name_end;       // empty: the name ends with its line or at the next tag
-  std::string_view key_open;       // in front of the name of a parameter
-  std::string_view key_end;        // behind it
-  std::string_view value_open;     // empty: the value follows at once
+  std::string_view call_open;   // in front of the name; empty: the section is one call and begins with its name
+  std::string_view name_end;    // empty: the name ends with its line or at the next tag
+  std::string_view key_open;    // in front of the name of a parameter
+  std::string_view key_end;     // behind it
+  std::string_view value_open;  // empty: the value follows at once
   std::string_view value_close;
   std::string_view call_close;     // empty: the section's close
   std::string_view section_close;  // may be missing

@@ -1,5 +1,7 @@
 #include "text/output/tagged_value.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -39,8 +41,9 @@ struct Word {
   JsonTypes type;
 };
 // As JSON and as Python write them.
-constexpr Word kWords[] = {{"true", "true", kBooleanType},   {"false", "false", kBooleanType}, {"null", "null", kNullType},
-                           {"True", "true", kBooleanType}, {"False", "false", kBooleanType}, {"None", "null", kNullType}};
+constexpr Word kWords[] = {{"true", "true", kBooleanType},   {"false", "false", kBooleanType},
+                           {"null", "null", kNullType},      {"True", "true", kBooleanType},
+                           {"False", "false", kBooleanType}, {"None", "null", kNullType}};
 
 // The value as JSON if it has one of `types`; else empty.
 std::string as_json(std::string_view value, JsonTypes types) {
@@ -62,7 +65,8 @@ std::string as_json(std::string_view value, JsonTypes types) {
 void TaggedValue::add(std::string_view text, std::string& json) {
   if (!string_) {
     text_.append(text);
-    const bool is_string = types_ == kStringType || ((types_ == 0 || (types_ & kStringType) != 0) && !may_be_other());
+    const bool is_string =
+        types_ == kStringType || ((types_ == 0 || (types_ & kStringType) != 0) && !may_be_other(text));
     if (!is_string) return;
     string_ = true;
     json += '"';
@@ -89,18 +93,26 @@ void TaggedValue::end(std::string& json) {
   json += '"';
 }
 
-// Whether what came so far may be something else than a string.
-bool TaggedValue::may_be_other() {
-  if (starts_other_) return true;
-  const std::string_view value = trim(text_);
-  if (value.empty()) return true;
+// Whether the value may still be something else than a string when `text` follows; looks at every byte once.
+bool TaggedValue::may_be_other(std::string_view text) {
   const JsonTypes types = types_ == 0 ? kAnyType : types_;
-  const char c = value[0];
-  if (c == '{' || c == '[') return starts_other_ = (types & type_of(value)) != 0;
-  for (const Word& word : kWords) {
-    if ((types & word.type) != 0 && word.text.starts_with(value)) return true;
+  for (char c : text) {
+    if (shape_ == Shape::kBrackets) return true;
+    if (kSpace.find(c) != std::string_view::npos) continue;
+    const bool number = std::string_view("0123456789+-.eE").find(c) != std::string_view::npos;
+    if (shape_ == Shape::kNone) {
+      const bool brackets = (c == '{' && (types & kObjectType) != 0) || (c == '[' && (types & kArrayType) != 0);
+      shape_ = brackets ? Shape::kBrackets : number ? Shape::kNumber : Shape::kWord;
+    }
+    if (shape_ == Shape::kNumber && (!number || (types & kNumberType) == 0)) return false;
+    if (shape_ != Shape::kWord) continue;
+    word_ += c;
+    const bool known = std::any_of(std::begin(kWords), std::end(kWords), [&](const Word& word) {
+      return (types & word.type) != 0 && word.text.starts_with(word_);
+    });
+    if (!known) return false;
   }
-  return (types & kNumberType) != 0 && value.find_first_not_of("0123456789+-.eE") == std::string_view::npos;
+  return true;
 }
 
 }  // namespace hearth

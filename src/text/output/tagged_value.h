@@ -20,12 +20,15 @@ class TaggedValue {
   void end(std::string& json);
 
  private:
-  bool may_be_other();
+  enum class Shape { kNone, kBrackets, kNumber, kWord };  // of what is no string; none: only white space has come
+
+  bool may_be_other(std::string_view text);
 
   JsonTypes types_;
   bool string_ = false;  // it is a string, and its opening quote is written
   std::string text_;     // what came before that was sure
-  bool starts_other_ = false;  // what came begins an array or an object
+  Shape shape_ = Shape::kNone;
+  std::string word_;
 };
 
 }  // namespace hearth

@@ -9,7 +9,14 @@
 namespace hearth {
 
 // Types that a JSON value may have, as bits.
-enum JsonType : uint8_t { kStringType = 1, kNumberType = 2, kBooleanType = 4, kNullType = 8, kArrayType = 16, kObjectType = 32 };
+enum JsonType : uint8_t {
+  kStringType = 1,
+  kNumberType = 2,
+  kBooleanType = 4,
+  kNullType = 8,
+  kArrayType = 16,
+  kObjectType = 32
+};
 using JsonTypes = uint8_t;
 inline constexpr JsonTypes kAnyType = 63;
 
