@@ -15,9 +15,9 @@ struct GrammarSource {
     kJson,        // any JSON value; `text` is empty
     kJsonObject,  // any JSON object; `text` is empty
     kJsonSchema,  // `text` is a JSON Schema
-    kToolCalls,   // calls in the model's own form; `text` is JSON: {"tools": [...], "name": null or the one that must be
-                  // called, "parallel": bool}
-    kGbnf,        // `text` is a grammar in llama.cpp's GBNF; starts at the rule root
+    kToolCalls,  // calls in the model's own form; `text` is JSON: {"tools": [...], "name": null or the one that must be
+                 // called, "parallel": bool}
+    kGbnf,       // `text` is a grammar in llama.cpp's GBNF; starts at the rule root
   };
   Kind kind = Kind::kJson;
   std::string text;
