@@ -76,7 +76,7 @@ class ThreadPool {
   void (*job_)(void*, Worker&) = nullptr;
   void* context_ = nullptr;
   uint32_t first_phase_ = 0;  // of the job
-  bool stop_ = false;
+  std::atomic<bool> stop_ = false;
   // Each on a cache line of its own.
   alignas(64) std::atomic<uint32_t> epoch_{0};  // raised to start a job
   alignas(64) std::atomic<uint32_t> inside_;    // workers in the job beside worker 0; kClosed: nobody enters any more
