@@ -15,7 +15,7 @@ std::array<int32_t, 256> find_byte_tokens(const Vocab& vocab) {
   return ids;
 }
 
-void append_escaped(std::string_view text, std::string& out) {
+void append_escaped_spaces(std::string_view text, std::string& out) {
   for (size_t pos = 0; pos < text.size();) {
     size_t space = std::min(text.find(' ', pos), text.size());
     out.append(text.substr(pos, space - pos));
@@ -62,7 +62,7 @@ std::unique_ptr<Gemma4Model> Gemma4Model::create(const Vocab& vocab, std::vector
 
 void Gemma4Model::encode(std::string_view text, bool, EncodeScratch& scratch, std::vector<int32_t>& out) const {
   scratch.escaped.clear();
-  append_escaped(text, scratch.escaped);
+  append_escaped_spaces(text, scratch.escaped);
   std::string_view escaped = scratch.escaped;
   for (size_t pos = 0; pos < escaped.size();) {
     bool newlines = escaped[pos] == '\n';

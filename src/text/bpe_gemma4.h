@@ -16,7 +16,7 @@ namespace hearth {
 std::array<int32_t, 256> find_byte_tokens(const Vocab& vocab);
 
 // Appends `text` with every space replaced by U+2581.
-void append_escaped(std::string_view text, std::string& out);
+void append_escaped_spaces(std::string_view text, std::string& out);
 
 // The end of the word that starts at `start` in escaped text: up to the next U+2581 that follows another character.
 size_t escaped_word_end(std::string_view escaped, size_t start);

@@ -45,7 +45,7 @@ SpmModel::SpmModel(const Vocab& vocab)
 void SpmModel::encode(std::string_view text, bool opens, EncodeScratch& scratch, std::vector<int32_t>& out) const {
   scratch.escaped.clear();
   if (opens && add_space_prefix_) scratch.escaped = kEscapedSpace;
-  append_escaped(text, scratch.escaped);
+  append_escaped_spaces(text, scratch.escaped);
   std::string_view escaped = scratch.escaped;
   for (size_t start = 0; start < escaped.size();) {
     size_t end = independent_words_ ? escaped_word_end(escaped, start) : escaped.size();
