@@ -32,8 +32,8 @@ function hash(text) {
 }
 
 // After "<!--" an HTML parser takes "<script" for a nested element and misses the end of ours. In strings and regular
-// expressions, the only places where it occurs, "\!" means the same as "!".
-const script = (await bundle('src/main.ts')).replaceAll('<!--', '<\\!--');
+// expressions, the only places where it occurs, "\x21" means the same as "!".
+const script = (await bundle('src/main.ts')).replaceAll('<!--', '<\\x21--');
 const style = await bundle('styles/page.css');
 if (/<\/(script|style)/i.test(script + style)) {
   throw new Error('The bundle has a sequence that would end the inline element early.');

@@ -66,7 +66,7 @@ function script(text, turn) {
   if (text.startsWith('attack')) return { content: [attack] };
   if (text.startsWith('think')) return { reasoning: words('First I **consider** the question. Then I decide.'), content: words('The answer is 42.') };
   if (text.startsWith('slow')) return { content: Array.from({ length: 400 }, (_, i) => `word${i} `), pause: 25 };
-  if (text.startsWith('long')) return { content: Array.from({ length: 3000 }, (_, i) => `Line ${i} of a long answer with some *emphasis*.\n\n`) };
+  if (text.startsWith('long')) return { content: Array.from({ length: 3000 }, (_, i) => `Line ${i} of a long answer with some *emphasis*.\n\n`), batchPause: 15 };
   if (text.startsWith('lines')) return { content: Array.from({ length: 200 }, (_, i) => `Paragraph ${i}.\n\n`), pause: 20 };
   if (text.startsWith('code')) return { content: ['```js\n', ...Array.from({ length: 400 }, (_, i) => `const value${i} = ${i};\n`), '```\n\nDone.'] };
   if (text.startsWith('tool')) {
@@ -116,7 +116,7 @@ export function startMock({ port = 0, key = '', models = ['pocket'], contextToke
       if (!open) return;
       delta({ content: piece });
       ++tokens;
-      if (pause > 1 || index % 50 === 0) await sleep(pause);
+      if (pause > 1 || index % 50 === 0) await sleep(plan.batchPause ?? pause);
     }
     if (plan.call) {
       delta({ tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: plan.call.name, arguments: '' } }] });
@@ -126,7 +126,10 @@ export function startMock({ port = 0, key = '', models = ['pocket'], contextToke
       send({ error: { message: plan.error, type: 'server_error' } });
       return response.end();
     }
-    if (plan.drop) return response.destroy();
+    if (plan.drop) {
+      await sleep(100);
+      return response.destroy();
+    }
     delta({}, plan.finish ?? (plan.call ? 'tool_calls' : 'stop'));
     const prompt = JSON.stringify(body.messages).length >> 2;
     send({

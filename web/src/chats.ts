@@ -122,8 +122,8 @@ export class Chats {
       message.error = (error as Error).message;
     }
     this.running.delete(conversation.id);
-    await this.save(conversation);
     if (conversation === this.current) this.onPath();
+    await this.save(conversation);
     if (status === 401 && (await this.server.askKey())) {
       void this.server.refresh();
       if (conversation === this.current && conversation.leaf === message.id) this.regenerate(message);
@@ -202,11 +202,9 @@ export class Chats {
     await this.readList();
   }
 
-  /** Writes what is still waiting to be written; for when the page goes away. */
-  flush(): void {
-    for (const { conversation } of this.running.values()) {
-      if (this.saved.has(conversation.id)) void this.store.save(conversation).catch(() => undefined);
-    }
+  /** The page goes away, and with it the connections: answers end here, and are written as they are. */
+  leave(): void {
+    for (const { generation } of this.running.values()) generation.stop('interrupted');
   }
 
   private saveSometimes(conversation: Conversation): void {

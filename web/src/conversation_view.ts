@@ -17,6 +17,8 @@ const kEndPx = 32;
 
 export class ConversationView {
   readonly element: HTMLElement;
+  /** The growing answer was brought up to date. */
+  onRendered: () => void = () => undefined;
   private readonly list = h('div', { className: 'messages' });
   private readonly earlier = h('button', {
     type: 'button', className: 'button earlier', hidden: true, onclick: () => this.showEarlier(),
@@ -26,6 +28,7 @@ export class ConversationView {
   private views: MessageView[] = [];
   private shownId = '';
   private hiddenCount = 0;
+  private growing = false;
   private following = true;
   private lastTop = 0;
   private timer = 0;
@@ -57,7 +60,6 @@ export class ConversationView {
     this.timer = 0;
     const { current, generation } = this.chats;
     const switched = current.id !== this.shownId;
-    const wasRunning = this.list.querySelector('.running') !== null;
     const all = shownPath(current);
     if (switched) {
       this.shownId = current.id;
@@ -81,7 +83,8 @@ export class ConversationView {
     this.welcome.hidden = all.length > 0;
     if (switched || generation) this.scrollToEnd();
     else this.keepEnd();
-    if (!switched && wasRunning && !generation) speak('Answer complete.');
+    if (!switched && this.growing && !generation) speak('Answer complete.');
+    this.growing = generation !== undefined;
   }
 
   /** The last answer has grown. */
@@ -92,6 +95,7 @@ export class ConversationView {
       const view = this.views.at(-1);
       if (view) view.update(this.surroundings(shownPath(this.chats.current))(view.message));
       this.keepEnd();
+      this.onRendered();
       this.lastCostMs = performance.now() - before;
     }, Math.max(kRenderEveryMs, this.lastCostMs * kRenderShare));
   }

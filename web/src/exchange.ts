@@ -98,7 +98,7 @@ function readMessage(value: unknown): Message {
   if (string(from.model)) message.model = string(from.model);
   if (string(from.error)) message.error = string(from.error);
   if (string(from.toolCallId)) message.toolCallId = string(from.toolCallId);
-  const endings: Ending[] = ['stop', 'length', 'tool_calls', 'stopped', 'broken', 'failed'];
+  const endings: Ending[] = ['stop', 'length', 'tool_calls', 'stopped', 'interrupted', 'broken', 'failed'];
   if (role === 'assistant') message.ending = endings.find((ending) => ending === from.ending) ?? 'stopped';
   if (from.stats) {
     const stats = record(from.stats);

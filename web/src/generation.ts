@@ -11,6 +11,7 @@ export class Generation {
   private firstToken = 0;
   private deltas = 0;
   private exact = false;
+  private stoppedAs: Ending = 'stopped';
 
   /** `onChange` is called after every chunk, and once at the end, when `message.ending` is no longer `running`. */
   constructor(readonly message: Message, private readonly onChange: () => void) {
@@ -31,7 +32,8 @@ export class Generation {
     return this.firstToken > 0;
   }
 
-  stop(): void {
+  stop(why: 'stopped' | 'interrupted' = 'stopped'): void {
+    this.stoppedAs = why;
     this.abort.abort();
   }
 
@@ -48,7 +50,7 @@ export class Generation {
       });
     } catch (error) {
       if (this.abort.signal.aborted) {
-        ending = 'stopped';
+        ending = this.stoppedAs;
       } else {
         ending = this.answering ? 'broken' : 'failed';
         this.message.error = error instanceof Error ? error.message : String(error);

@@ -42,5 +42,9 @@ export const kHighlightLimit = 40_000;
 /** Colored code, or null where the language is not known or the code is too long. */
 export function highlighted(code: string, language: string): DocumentFragment | null {
   if (code.length > kHighlightLimit || !language || !hljs.getLanguage(language)) return null;
-  return safeFragment(hljs.highlight(code, { language, ignoreIllegals: true }).value);
+  try {
+    return safeFragment(hljs.highlight(code, { language, ignoreIllegals: true }).value);
+  } catch {
+    return null;
+  }
 }

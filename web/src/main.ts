@@ -99,20 +99,15 @@ async function start(): Promise<void> {
     view.showPath();
     composer.update();
   };
-  chats.onAnswer = () => {
-    view.answerGrew();
-    composer.updateNumbers();
-  };
+  chats.onAnswer = () => view.answerGrew();
+  view.onRendered = () => composer.updateNumbers();
   chats.onProblem = (text) => notify(text);
   server.onChange = showServer;
   server.askKey = askKey;
   settings.onTheme = showTheme;
 
   addEventListener('hashchange', () => void followAddress());
-  addEventListener('pagehide', () => chats.flush());
-  document.addEventListener('visibilitychange', () => {
-    if (document.hidden) chats.flush();
-  });
+  addEventListener('pagehide', () => chats.leave());
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', showTheme);
   narrow.addEventListener('change', () => fold(narrow.matches || preferences.sidebarFolded()));
   document.addEventListener('keydown', (event) => {

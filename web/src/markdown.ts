@@ -70,10 +70,30 @@ export function codeOf(block: Block): { language: string; text: string } | null 
   return { language: languageOf(token.info), text: token.content };
 }
 
-export function renderBlock(block: Block, shared: Shared): Node {
-  const code = codeOf(block);
-  if (code) return codeElement(code.language, code.text);
-  const fragment = safeFragment(parser.renderer.render(block.tokens, parser.options, shared));
+/** The elements of blocks that follow each other. */
+export function renderBlocks(blocks: Block[], shared: Shared): DocumentFragment {
+  const result = document.createDocumentFragment();
+  // Sanitizing costs per call, so that what is no code goes through it together.
+  let waiting: Token[] = [];
+  const flush = () => {
+    if (waiting.length) result.append(renderText(waiting, shared));
+    waiting = [];
+  };
+  for (const block of blocks) {
+    const code = codeOf(block);
+    if (!code) {
+      for (const token of block.tokens) waiting.push(token);
+    } else {
+      flush();
+      result.append(codeElement(code.language, code.text));
+    }
+  }
+  flush();
+  return result;
+}
+
+function renderText(tokens: Token[], shared: Shared): DocumentFragment {
+  const fragment = safeFragment(parser.renderer.render(tokens, parser.options, shared));
   for (const inner of fragment.querySelectorAll('pre > code')) {
     const language = languageOf(/language-(\S+)/.exec(inner.className)?.[1] ?? '');
     inner.parentElement!.replaceWith(codeElement(language, inner.textContent ?? ''));

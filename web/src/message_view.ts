@@ -167,7 +167,7 @@ class AnswerView implements MessageView {
   update(around: Surroundings): void {
     const running = around.generation !== undefined;
     // Only an answer that was seen to grow is read aloud, not an old one that is opened.
-    this.text.onBlock = this.around?.generation ? speak : () => undefined;
+    this.text.onSettled = this.around?.generation ? speak : () => undefined;
     this.around = around;
     const { message } = this;
     this.element.classList.toggle('running', running);
@@ -246,8 +246,8 @@ class AnswerView implements MessageView {
       return;
     }
     const broken = ending === 'failed' || ending === 'broken';
-    // Left running by a page that was closed or lost.
-    const lost = ending === 'running';
+    // One that is still running in the database was left behind by a browser that ended at once.
+    const interrupted = ending === 'interrupted' || ending === 'running';
     if (broken) {
       this.state.classList.add('error');
       this.state.setAttribute('role', 'alert');
@@ -259,8 +259,8 @@ class AnswerView implements MessageView {
         }, 'Try again'));
     } else if (ending === 'length') {
       this.state.textContent = 'The answer ended at the limit of tokens.';
-    } else if (ending === 'stopped' || lost) {
-      this.state.textContent = lost ? 'The answer was interrupted.' : 'Stopped.';
+    } else if (ending === 'stopped' || interrupted) {
+      this.state.textContent = interrupted ? 'The answer was interrupted.' : 'Stopped.';
     } else {
       this.state.textContent = '';
     }

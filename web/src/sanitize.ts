@@ -6,6 +6,8 @@ const kTags = [
   's', 'span', 'strong', 'table', 'tbody', 'td', 'th', 'thead', 'tr', 'ul',
 ];
 const kAttributes = ['class', 'href', 'start', 'tabindex', 'rel', 'target', 'title'];
+/** Those whose value is no address; the check of addresses is not for them. */
+const kPlainAttributes = ['start', 'tabindex', 'rel', 'target'];
 
 /** Addresses that a link may lead to. Everything else stays text. */
 export const kLinkAddress = /^(?:https?:|mailto:)/i;
@@ -15,6 +17,7 @@ export function safeFragment(html: string): DocumentFragment {
     ALLOWED_TAGS: kTags,
     ALLOWED_ATTR: kAttributes,
     ALLOWED_URI_REGEXP: kLinkAddress,
+    ADD_URI_SAFE_ATTR: kPlainAttributes,
     ALLOW_DATA_ATTR: false,
     ALLOW_ARIA_ATTR: false,
     RETURN_DOM_FRAGMENT: true,

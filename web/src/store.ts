@@ -11,7 +11,9 @@ function done<T>(request: IDBRequest<T>): Promise<T> {
   });
 }
 
+/** The commit is asked for at once, so that it is on its way even if the page goes away next. */
 function finished(transaction: IDBTransaction): Promise<void> {
+  transaction.commit();
   return new Promise((resolve, reject) => {
     transaction.oncomplete = () => resolve();
     transaction.onabort = () => reject(transaction.error ?? new Error('The database refused the write.'));

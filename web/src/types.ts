@@ -16,8 +16,11 @@ export interface Stats {
   promptPerSecond?: number;
 }
 
-/** Why an answer is no longer growing; `running` while it is. */
-export type Ending = 'running' | 'stop' | 'length' | 'tool_calls' | 'stopped' | 'broken' | 'failed';
+/**
+ * Why an answer is no longer growing; `running` while it is. `stopped` by the user, `interrupted` by leaving the page,
+ * `broken` after some text, `failed` without any.
+ */
+export type Ending = 'running' | 'stop' | 'length' | 'tool_calls' | 'stopped' | 'interrupted' | 'broken' | 'failed';
 
 export interface Message {
   id: string;
