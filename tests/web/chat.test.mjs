@@ -137,6 +137,7 @@ test('the whole conversation is sent, with thoughts and settings unset', async (
     ],
     stream: true,
     stream_options: { include_usage: true },
+    return_progress: true,
   });
   assert.equal(await lastAnswer().locator('.markdown').last().textContent(), 'This is turn 2.\n');
 });
@@ -548,6 +549,53 @@ test('long answers stay smooth', async () => {
   assert.ok(blocked < 600, `the page was blocked for ${blocked} ms`);
 });
 
+test('storage that is full is said, and the conversation goes on', async () => {
+  await page.evaluate(() => {
+    IDBObjectStore.prototype.put = () => {
+      throw new DOMException('full', 'QuotaExceededError');
+    };
+  });
+  await say('turn');
+  await page.getByText('The browser has no space left').first().waitFor();
+  await see('This is turn 1.').waitFor();
+  await say('turn');
+  await see('This is turn 2.').waitFor();
+});
+
+test('two tabs show one list', async () => {
+  const other = await context.newPage();
+  await other.goto(mock.url);
+  await say('turn');
+  await other.locator('.row a').click();
+  await other.getByText('This is turn 1.').first().waitFor();
+  await say('again');
+  await other.locator('.messages').getByText('You said: again').waitFor();
+  await other.close();
+});
+
+test('long conversations open at their end; earlier messages come on demand', async () => {
+  const messages = Array.from({ length: 150 }, (_, i) => (
+    { id: `m${i}`, parent: i ? `m${i - 1}` : null, role: i % 2 ? 'assistant' : 'user', content: `Message ${i}.`, ending: 'stop' }));
+  const file = JSON.stringify({ format: 'hearth-conversations', conversations: [{ title: 'Long', leaf: 'm149', messages }] });
+  await page.getByRole('button', { name: 'Settings' }).click();
+  await page.locator('input[type=file]').setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(file) });
+  await see('Message 149.').waitFor();
+  assert.equal(await page.locator('.message').count(), 60);
+  await page.getByRole('button', { name: 'Show earlier messages' }).click();
+  await see('Message 30.').waitFor();
+  await page.getByRole('button', { name: 'Show earlier messages' }).click();
+  await see('Message 0.').waitFor();
+  await page.getByRole('button', { name: 'Show earlier messages' }).waitFor({ state: 'hidden' });
+});
+
+test('a model that is still loaded is waited for', async () => {
+  mock.state.loading = true;
+  await page.reload();
+  await page.getByText('pocket is being loaded…').waitFor();
+  mock.state.loading = false;
+  await page.getByText('pocket is being loaded…').waitFor({ state: 'hidden' });
+});
+
 test('two conversations answer at once', async () => {
   await field().fill('slow');
   await field().press('Enter');
@@ -571,7 +619,8 @@ test('readers of the screen hear the answer', async () => {
 test('a slow prompt shows that it is being read', async () => {
   await field().fill('wait');
   await field().press('Enter');
-  await see(/Reading… [23] s/).waitFor();
+  await see(/Reading… 37 % [23] s/).waitFor();
+  await shot('reading');
   await see('At last.').waitFor();
   await idle();
 });

@@ -82,7 +82,7 @@ function script(text, turn) {
 }
 
 export function startMock({ port = 0, key = '', models = ['pocket'], contextTokens = 8192 } = {}) {
-  const state = { requests: [], aborted: 0, failing: false, served: 0 };
+  const state = { requests: [], aborted: 0, failing: false, loading: false };
 
   async function chat(request, response, body) {
     state.requests.push(body);
@@ -102,8 +102,9 @@ export function startMock({ port = 0, key = '', models = ['pocket'], contextToke
     const send = (chunk) => response.write(`data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', model: body.model ?? models[0], ...chunk })}\n\n`);
     const delta = (value, finish = null) => send({ choices: [{ index: 0, delta: value, finish_reason: finish }] });
     response.write(': prefill\n\n');
-    await sleep(plan.before ?? 0);
     delta({ role: 'assistant', content: '' });
+    if (body.return_progress) send({ choices: [{ index: 0, delta: {}, finish_reason: null }], prompt_progress: { processed: 37, total: 100 } });
+    await sleep(plan.before ?? 0);
     let tokens = 0;
     const pause = plan.pause ?? 1;
     for (const piece of plan.reasoning ?? []) {
@@ -154,7 +155,7 @@ export function startMock({ port = 0, key = '', models = ['pocket'], contextToke
     if (key && request.headers.authorization !== `Bearer ${key}`) {
       return json({ error: { message: 'The API key is missing or wrong.', type: 'authentication_error', code: 'invalid_api_key' } }, 401);
     }
-    if (request.url === '/v1/models') return json({ object: 'list', data: models.map((id) => ({ id, object: 'model' })) });
+    if (request.url === '/v1/models') return json({ object: 'list', data: models.map((id) => ({ id, object: 'model', status: state.loading ? 'loading' : 'ready' })) });
     if (request.url === '/props') return json({ model: models[0], context_tokens: contextTokens });
     if (request.url === '/v1/chat/completions' && request.method === 'POST') {
       let text = '';

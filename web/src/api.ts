@@ -10,9 +10,11 @@ export class ApiError extends Error {
   }
 }
 
-export interface Properties {
-  model?: string;
+export interface ModelInfo {
+  id: string;
   contextTokens?: number;
+  /** It cannot answer yet. */
+  loading: boolean;
 }
 
 /** The parts of a chunk of a streamed answer that the page reads. */
@@ -38,6 +40,8 @@ export interface Chunk {
     predicted_per_second?: number;
     cache_n?: number;
   } | null;
+  /** Tokens of the prompt that were read so far, and all of them. */
+  prompt_progress?: { processed?: number; total?: number };
   error?: { message?: string } | string;
   model?: string;
 }
@@ -82,17 +86,21 @@ export function errorText(error: Chunk['error']): string {
   return typeof error === 'string' ? error : typeof error?.message === 'string' ? error.message : '';
 }
 
-export async function models(): Promise<string[]> {
-  const answer = await (await request('v1/models')).json() as { data?: { id?: unknown }[] };
-  return (answer.data ?? []).map((model) => model.id).filter((id): id is string => typeof id === 'string');
+/** The models of the server. The length of the context is no part of OpenAI's protocol: some servers have it here. */
+export async function models(): Promise<ModelInfo[]> {
+  type Entry = { id?: unknown; context_length?: unknown; status?: unknown };
+  const answer = await (await request('v1/models')).json() as { data?: Entry[] };
+  return (answer.data ?? []).filter(({ id }) => typeof id === 'string').map((entry) => ({
+    id: entry.id as string,
+    contextTokens: typeof entry.context_length === 'number' ? entry.context_length : undefined,
+    loading: entry.status === 'loading',
+  }));
 }
 
-export async function properties(): Promise<Properties> {
-  const answer = await (await request('props')).json() as Record<string, unknown>;
-  return {
-    model: typeof answer.model === 'string' ? answer.model : undefined,
-    contextTokens: typeof answer.context_tokens === 'number' ? answer.context_tokens : undefined,
-  };
+/** The length of the context where a server tells it apart from its models. */
+export async function contextTokens(): Promise<number | undefined> {
+  const answer = await (await request('props')).json() as { context_tokens?: unknown };
+  return typeof answer.context_tokens === 'number' ? answer.context_tokens : undefined;
 }
 
 export async function healthy(): Promise<boolean> {

@@ -99,7 +99,7 @@ export class Chats {
   private answer(): void {
     const conversation = this.current;
     const path = pathTo(conversation, conversation.leaf);
-    const model = this.server.modelFor(conversation.settings.model);
+    const model = this.server.modelFor(conversation.settings.model)?.id ?? '';
     const message = append(conversation, conversation.leaf, 'assistant', '');
     message.model = model;
     const generation = new Generation(message, () => {
@@ -148,6 +148,7 @@ export class Chats {
     this.running.delete(id);
     clearTimeout(this.saved.get(id));
     this.removed.add(id);
+    preferences.setDraft(id, '');
     await this.store.remove(id);
     await this.readList();
     return async () => {

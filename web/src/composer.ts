@@ -10,7 +10,7 @@ export class Composer {
   readonly element: HTMLFormElement;
   onEditLast: () => void = () => undefined;
   private readonly field = h('textarea', {
-    rows: 1, placeholder: 'Write a message', 'aria-label': 'Message', enterKeyHint: 'send', dir: 'auto',
+    rows: 1, id: 'message', placeholder: 'Write a message', 'aria-label': 'Message', enterKeyHint: 'send', dir: 'auto',
     oninput: () => this.typed(),
   });
   private readonly button = iconButton('send', 'Send', () => this.press(), 'send');
@@ -55,7 +55,7 @@ export class Composer {
     const last = shownPath(current).findLast((message) => message.stats?.promptTokens !== undefined);
     const tokens = (last?.stats?.promptTokens ?? 0) + (last?.stats?.answerTokens ?? 0)
       + (generation && generation.message !== last ? generation.message.stats?.answerTokens ?? 0 : 0);
-    const limit = this.server.contextTokens;
+    const limit = this.server.modelFor(current.settings.model)?.contextTokens;
     this.meter.hidden = !tokens && !limit;
     this.meter.classList.toggle('full', limit !== undefined && tokens > limit * 0.85);
     this.bar.parentElement!.hidden = !limit;
@@ -73,12 +73,13 @@ export class Composer {
     const chosen = this.server.modelFor(this.chats.current.settings.model);
     this.modelName.hidden = models.length > 1;
     this.model.hidden = models.length < 2;
-    this.modelName.textContent = this.server.reachable ? chosen : 'The server cannot be reached';
+    this.modelName.textContent = !this.server.reachable ? 'The server cannot be reached'
+      : chosen?.loading ? `${chosen.id} is being loaded…` : chosen?.id ?? '';
     this.modelName.title = this.modelName.textContent;
     this.modelName.classList.toggle('error', !this.server.reachable);
     if (models.length < 2) return;
-    this.model.replaceChildren(...models.map((id) => h('option', { value: id }, id)));
-    this.model.value = chosen;
+    this.model.replaceChildren(...models.map(({ id }) => h('option', { value: id }, id)));
+    this.model.value = chosen?.id ?? '';
   }
 
   private chooseModel(): void {

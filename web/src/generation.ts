@@ -6,6 +6,8 @@ import type { Ending, Message } from './types';
 const kEndings: Record<string, Ending> = { stop: 'stop', length: 'length', tool_calls: 'tool_calls' };
 
 export class Generation {
+  /** Share of the prompt that was read, 0 to 1; undefined when the server does not say. */
+  read: number | undefined;
   private readonly abort = new AbortController();
   private readonly started = performance.now();
   private firstToken = 0;
@@ -66,6 +68,8 @@ export class Generation {
   private take(chunk: Chunk): void {
     const { message } = this;
     if (chunk.model) message.model = chunk.model;
+    const { processed, total } = chunk.prompt_progress ?? {};
+    if (processed !== undefined && total) this.read = Math.min(1, processed / total);
     const delta = chunk.choices?.[0]?.delta;
     const thought = delta?.reasoning_content ?? delta?.reasoning;
     if (thought) message.reasoning = (message.reasoning ?? '') + thought;

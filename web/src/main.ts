@@ -80,7 +80,7 @@ async function start(): Promise<void> {
     view.element, composer.element,
   );
   document.body.append(
-    h('a', { className: 'skip', href: '#', onclick: (event: Event) => {
+    h('a', { className: 'skip', href: '#message', onclick: (event: Event) => {
       event.preventDefault();
       composer.focus();
     } }, 'To the message field'),

@@ -192,7 +192,8 @@ class AnswerView implements MessageView {
     const generation = this.around?.generation;
     if (generation && !generation.answering) {
       const waited = generation.waitedSeconds;
-      this.state.textContent = waited < 2 ? 'Reading…' : `Reading… ${seconds(waited)}`;
+      const share = generation.read === undefined ? '' : ` ${Math.floor(generation.read * 100)} %`;
+      this.state.textContent = waited < 1 ? 'Reading…' : `Reading…${share} ${seconds(waited)}`;
     }
     if (!message.reasoning) return;
     const stillThinking = generation !== undefined && message.thinkingMs === undefined;

@@ -37,6 +37,8 @@ export function requestBody(settings: Settings, path: Message[], model: string):
     ],
     stream: true,
     stream_options: { include_usage: true },
+    // Beyond OpenAI's protocol: chunks that say how much of the prompt was read.
+    return_progress: true,
     ...sampling,
     ...(thinking === undefined ? {} : { chat_template_kwargs: { enable_thinking: thinking } }),
     ...(tools.length ? { tools } : {}),

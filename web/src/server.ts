@@ -1,33 +1,37 @@
 // What the page knows of its server: reachable or not, its models, the size of the context.
-import { ApiError, healthy, models, properties } from './api';
+import { ApiError, contextTokens, healthy, type ModelInfo, models } from './api';
 
 const kRetryMs = 3000;
+const kLoadingMs = 1000;
 
 export class Server {
   reachable = true;
-  models: string[] = [];
-  contextTokens: number | undefined;
+  models: ModelInfo[] = [];
   onChange: () => void = () => undefined;
   /** Asks the user for a key; resolves to false when there is none. */
   askKey: () => Promise<boolean> = async () => false;
   private timer = 0;
 
-  /** Reads models and properties, and tries again by itself while the server cannot be reached. */
+  /** Reads the models, and does so again by itself while one still loads or the server cannot be reached. */
   async refresh(): Promise<void> {
     clearTimeout(this.timer);
     try {
       this.models = await models();
       this.reachable = true;
-      const read = await properties().catch(() => ({ contextTokens: undefined, model: undefined }));
-      this.contextTokens = read.contextTokens;
-      if (!this.models.length && read.model) this.models = [read.model];
+      const [only] = this.models;
+      if (this.models.length === 1 && only && !only.loading) {
+        only.contextTokens ??= await contextTokens().catch(() => undefined);
+      }
+      if (this.models.some(({ loading }) => loading)) {
+        this.timer = window.setTimeout(() => void this.refresh(), kLoadingMs);
+      }
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) {
         this.onChange();
         if (await this.askKey()) return this.refresh();
         return;
       }
-      // A server that still loads its model answers 503.
+      // A server that starts or stops answers 503.
       this.reachable = error instanceof ApiError && error.status !== 0 && error.status !== 503;
       if (!this.reachable) this.waitForIt();
     }
@@ -42,7 +46,7 @@ export class Server {
   }
 
   /** The model that answers when `wanted` is what the settings say. */
-  modelFor(wanted: string): string {
-    return this.models.includes(wanted) ? wanted : this.models[0] ?? '';
+  modelFor(wanted: string): ModelInfo | undefined {
+    return this.models.find(({ id }) => id === wanted) ?? this.models[0];
   }
 }
