@@ -46,7 +46,8 @@ async function openPage(options = {}) {
   page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
   page.on('console', (message) => {
     // The browser itself reports refused and broken requests, which some tests are about.
-    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) problems.push(message.text());
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      problems.push(message.text());
   });
   page.on('request', (request) => {
     const { url } = { url: request.url() };
@@ -61,7 +62,10 @@ const field = () => page.getByLabel('Message', { exact: true });
 const see = (text) => page.locator('.messages').getByText(text);
 const answers = () => page.locator('.answer');
 const lastAnswer = () => page.locator('.answer').last();
-const idle = () => page.waitForFunction(() => !document.querySelector('.answer.running') && !document.querySelector('[aria-label="Stop"]'));
+const idle = () =>
+  page.waitForFunction(
+    () => !document.querySelector('.answer.running') && !document.querySelector('[aria-label="Stop"]'),
+  );
 
 async function say(text) {
   await field().fill(text);
@@ -103,7 +107,7 @@ test('converse: markdown, highlighting, copying, numbers', async () => {
   assert.equal(await answer.locator('h2').textContent(), 'Sorting');
   assert.equal(await answer.locator('ol > li').count(), 2);
   assert.equal(await answer.locator('table tbody tr').count(), 2);
-  assert.ok(await answer.locator('.hljs-keyword').count() > 3);
+  assert.ok((await answer.locator('.hljs-keyword').count()) > 3);
   const link = answer.locator('a');
   assert.equal(await link.getAttribute('rel'), 'noopener noreferrer');
   assert.match(await answer.locator('.numbers').textContent(), /42\.\d tok\/s · \d+ tokens · 17 cached/);
@@ -132,7 +136,11 @@ test('the whole conversation is sent, with thoughts and settings unset', async (
     model: 'pocket',
     messages: [
       { role: 'user', content: 'think' },
-      { role: 'assistant', content: 'The answer is 42.', reasoning_content: 'First I **consider** the question. Then I decide.' },
+      {
+        role: 'assistant',
+        content: 'The answer is 42.',
+        reasoning_content: 'First I **consider** the question. Then I decide.',
+      },
       { role: 'user', content: 'turn' },
     ],
     stream: true,
@@ -259,19 +267,33 @@ test('export as markdown and JSON, and import', async () => {
   await say('tool');
   const markdown = await downloaded(() => menu('tool', 'Export as Markdown'));
   assert.equal(markdown.name, 'tool.md');
-  assert.match(markdown.text, /^# tool\n\n## You\n\ntool\n\n## pocket\n\nLet me look\.\n\nTool call `weather`:\n\n```json\n{"city":"Berlin"}/);
+  assert.match(
+    markdown.text,
+    /^# tool\n\n## You\n\ntool\n\n## pocket\n\nLet me look\.\n\nTool call `weather`:\n\n```json\n{"city":"Berlin"}/,
+  );
   const json = await downloaded(() => menu('tool', 'Export as JSON'));
   assert.equal(JSON.parse(json.text).conversations[0].messages.length, 2);
   await openPage();
   await page.getByRole('button', { name: 'Settings' }).click();
-  await page.locator('input[type=file]').setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(json.text) });
+  await page
+    .locator('input[type=file]')
+    .setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(json.text) });
   await page.getByText('1 conversation was imported.').waitFor();
   await see('Let me look.').waitFor();
   assert.equal(await page.locator('.row').count(), 1);
-  for (const bad of ['no', '{}', '{"format":"hearth-conversations","conversations":[{"messages":[{"id":"a","parent":"b","role":"user"},{"id":"b","parent":"a","role":"user"}]}]}']) {
+  for (const bad of [
+    'no',
+    '{}',
+    '{"format":"hearth-conversations","conversations":[{"messages":[{"id":"a","parent":"b","role":"user"},{"id":"b","parent":"a","role":"user"}]}]}',
+  ]) {
     await page.getByRole('button', { name: 'Settings' }).click();
-    await page.locator('input[type=file]').setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(bad) });
-    await page.getByText(/Nothing was imported\./).last().waitFor();
+    await page
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(bad) });
+    await page
+      .getByText(/Nothing was imported\./)
+      .last()
+      .waitFor();
     await page.waitForFunction(() => !document.querySelector('dialog[open]'));
   }
   assert.equal(await page.locator('.row').count(), 1);
@@ -293,7 +315,8 @@ test('settings reach the request, stay with the conversation, and can become the
   assert.deepEqual(body.messages[0], { role: 'system', content: 'Be brief.' });
   assert.deepEqual(
     [body.temperature, body.top_k, body.min_p, body.max_tokens, body.chat_template_kwargs],
-    [0.25, 40, 0.05, 99, { enable_thinking: false }]);
+    [0.25, 40, 0.05, 99, { enable_thinking: false }],
+  );
   assert.ok(!('top_p' in body), 'a value out of range is not sent');
   await page.reload();
   await lastAnswer().waitFor();
@@ -319,7 +342,9 @@ test('tool calls are shown and can be answered', async () => {
   await tools.fill('[{"name": "weather", "parameters": {"type": "object"}}]');
   await page.keyboard.press('Escape');
   await say('tool');
-  assert.deepEqual(mock.state.requests[0].tools, [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }]);
+  assert.deepEqual(mock.state.requests[0].tools, [
+    { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } },
+  ]);
   const tool = page.locator('.tool');
   assert.match(await tool.locator('.code').textContent(), /"city": "Berlin"/);
   await tool.getByLabel('Result').fill('sunny');
@@ -328,7 +353,11 @@ test('tool calls are shown and can be answered', async () => {
   await see('The tool said sunny.').waitFor();
   await idle();
   assert.deepEqual(mock.state.requests[1].messages.slice(1), [
-    { role: 'assistant', content: 'Let me look. ', tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Berlin"}' } }] },
+    {
+      role: 'assistant',
+      content: 'Let me look. ',
+      tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Berlin"}' } }],
+    },
     { role: 'tool', tool_call_id: 'call_1', content: 'sunny' },
   ]);
   await page.reload();
@@ -344,7 +373,10 @@ test('failures are said in place and can be tried again', async () => {
   await until(() => mock.state.requests.length === 2, 'the second try');
   await idle();
   assert.equal(await answers().count(), 1);
-  assert.equal(await page.locator('.position').count() === 0 || await page.locator('.answer .versions').isHidden(), true);
+  assert.equal(
+    (await page.locator('.position').count()) === 0 || (await page.locator('.answer .versions').isHidden()),
+    true,
+  );
 
   await say('break');
   assert.match(await lastAnswer().textContent(), /This answer ends before/);
@@ -391,7 +423,10 @@ test('one of several models is chosen', async () => {
   assert.equal(mock.state.requests[0].model, 'larger');
   await page.reload();
   await lastAnswer().waitFor();
-  await until(async () => (await page.getByLabel('Model', { exact: true }).inputValue()) === 'larger', 'the choice after a reload');
+  await until(
+    async () => (await page.getByLabel('Model', { exact: true }).inputValue()) === 'larger',
+    'the choice after a reload',
+  );
 });
 
 test('colors follow the system until they are switched', async () => {
@@ -414,10 +449,12 @@ test('colors follow the system until they are switched', async () => {
 test('nothing is wider than a phone', async () => {
   await openPage({ viewport: { width: 360, height: 720 }, hasTouch: true, isMobile: true });
   const noOverflow = async (where) => {
-    const wide = await page.evaluate(() => [...document.querySelectorAll('body *')]
-      .filter((element) => element.checkVisibility() && !element.closest('pre, .table, .sr-only, .skip'))
-      .filter((element) => element.getBoundingClientRect().right > innerWidth + 1)
-      .map((element) => element.outerHTML.slice(0, 80)));
+    const wide = await page.evaluate(() =>
+      [...document.querySelectorAll('body *')]
+        .filter((element) => element.checkVisibility() && !element.closest('pre, .table, .sr-only, .skip'))
+        .filter((element) => element.getBoundingClientRect().right > innerWidth + 1)
+        .map((element) => element.outerHTML.slice(0, 80)),
+    );
     assert.deepEqual(wide, [], where);
   };
   await noOverflow('empty');
@@ -444,11 +481,17 @@ test('markup in answers does nothing', async () => {
   const answer = lastAnswer();
   assert.equal(await page.evaluate(() => window.hacked), undefined);
   assert.equal(await answer.locator('script, img, iframe, svg:not(.icon), style, form, input, object').count(), 0);
-  const addresses = await answer.locator('.markdown a').evaluateAll((links) => links.map((link) => link.getAttribute('href')));
+  const addresses = await answer
+    .locator('.markdown a')
+    .evaluateAll((links) => links.map((link) => link.getAttribute('href')));
   assert.ok(addresses.includes('https://example.com/ok') && addresses.includes('https://tracker.example/pixel.png'));
   for (const address of addresses) assert.match(address, /^https:\/\//);
-  const handlers = await answer.evaluate((element) => [...element.querySelectorAll('*')]
-    .flatMap((inner) => [...inner.attributes]).filter(({ name }) => name.startsWith('on') || name === 'style').map(({ name }) => name));
+  const handlers = await answer.evaluate((element) =>
+    [...element.querySelectorAll('*')]
+      .flatMap((inner) => [...inner.attributes])
+      .filter(({ name }) => name.startsWith('on') || name === 'style')
+      .map(({ name }) => name),
+  );
   assert.deepEqual(handlers, []);
   await shot('attack');
   await page.reload();
@@ -503,9 +546,22 @@ test('everything by keyboard', async () => {
   const names = new Set();
   for (let step = 0; step < 60; ++step) {
     await page.keyboard.press('Tab');
-    names.add(await page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? ''));
+    names.add(
+      await page.evaluate(
+        () => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? '',
+      ),
+    );
   }
-  for (const name of ['Message', 'Settings', 'Conversations', 'Regenerate', 'Copy', 'Edit', 'Search conversations', 'More for Renamed']) {
+  for (const name of [
+    'Message',
+    'Settings',
+    'Conversations',
+    'Regenerate',
+    'Copy',
+    'Edit',
+    'Search conversations',
+    'More for Renamed',
+  ]) {
     assert.ok(names.has(name), `${name} is reached by Tab`);
   }
   await page.getByRole('button', { name: 'More for Renamed' }).focus();
@@ -520,17 +576,17 @@ test('the view follows a growing answer until one scrolls up', async () => {
   await field().fill('lines');
   await field().press('Enter');
   await see('Paragraph 40.').waitFor();
-  assert.ok(await fromEnd() < 40);
+  assert.ok((await fromEnd()) < 40);
   await page.locator('.scroll').hover();
   await page.mouse.wheel(0, -600);
   await until(async () => (await fromEnd()) > 200, 'the scrolling up');
   const top = await page.locator('.scroll').evaluate((e) => e.scrollTop);
   await see('Paragraph 90.').waitFor();
-  assert.ok(Math.abs(await page.locator('.scroll').evaluate((e) => e.scrollTop) - top) < 400, 'the view stayed');
-  assert.ok(await fromEnd() > 400);
+  assert.ok(Math.abs((await page.locator('.scroll').evaluate((e) => e.scrollTop)) - top) < 400, 'the view stayed');
+  assert.ok((await fromEnd()) > 400);
   await page.getByRole('button', { name: 'To the latest message' }).click();
   await see('Paragraph 150.').waitFor();
-  assert.ok(await fromEnd() < 40);
+  assert.ok((await fromEnd()) < 40);
   await idle();
 });
 
@@ -574,11 +630,21 @@ test('two tabs show one list', async () => {
 });
 
 test('long conversations open at their end; earlier messages come on demand', async () => {
-  const messages = Array.from({ length: 150 }, (_, i) => (
-    { id: `m${i}`, parent: i ? `m${i - 1}` : null, role: i % 2 ? 'assistant' : 'user', content: `Message ${i}.`, ending: 'stop' }));
-  const file = JSON.stringify({ format: 'hearth-conversations', conversations: [{ title: 'Long', leaf: 'm149', messages }] });
+  const messages = Array.from({ length: 150 }, (_, i) => ({
+    id: `m${i}`,
+    parent: i ? `m${i - 1}` : null,
+    role: i % 2 ? 'assistant' : 'user',
+    content: `Message ${i}.`,
+    ending: 'stop',
+  }));
+  const file = JSON.stringify({
+    format: 'hearth-conversations',
+    conversations: [{ title: 'Long', leaf: 'm149', messages }],
+  });
   await page.getByRole('button', { name: 'Settings' }).click();
-  await page.locator('input[type=file]').setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(file) });
+  await page
+    .locator('input[type=file]')
+    .setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(file) });
   await see('Message 149.').waitFor();
   assert.equal(await page.locator('.message').count(), 60);
   await page.getByRole('button', { name: 'Show earlier messages' }).click();
@@ -619,7 +685,7 @@ test('readers of the screen hear the answer', async () => {
 test('a slow prompt shows that it is being read', async () => {
   await field().fill('wait');
   await field().press('Enter');
-  await see(/Reading… 37 % [23] s/).waitFor();
+  await see(/Reading… 37 % · [23] s/).waitFor();
   await shot('reading');
   await see('At last.').waitFor();
   await idle();

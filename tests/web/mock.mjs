@@ -64,15 +64,28 @@ function words(text) {
 function script(text, turn) {
   if (text.startsWith('markdown')) return { content: words(markdownAnswer) };
   if (text.startsWith('attack')) return { content: [attack] };
-  if (text.startsWith('think')) return { reasoning: words('First I **consider** the question. Then I decide.'), content: words('The answer is 42.') };
+  if (text.startsWith('think'))
+    return {
+      reasoning: words('First I **consider** the question. Then I decide.'),
+      content: words('The answer is 42.'),
+    };
   if (text.startsWith('slow')) return { content: Array.from({ length: 400 }, (_, i) => `word${i} `), pause: 25 };
-  if (text.startsWith('long')) return { content: Array.from({ length: 3000 }, (_, i) => `Line ${i} of a long answer with some *emphasis*.\n\n`), batchPause: 15 };
-  if (text.startsWith('lines')) return { content: Array.from({ length: 200 }, (_, i) => `Paragraph ${i}.\n\n`), pause: 20 };
-  if (text.startsWith('code')) return { content: ['```js\n', ...Array.from({ length: 400 }, (_, i) => `const value${i} = ${i};\n`), '```\n\nDone.'] };
+  if (text.startsWith('long'))
+    return {
+      content: Array.from({ length: 3000 }, (_, i) => `Line ${i} of a long answer with some *emphasis*.\n\n`),
+      batchPause: 15,
+    };
+  if (text.startsWith('lines'))
+    return { content: Array.from({ length: 200 }, (_, i) => `Paragraph ${i}.\n\n`), pause: 20 };
+  if (text.startsWith('code'))
+    return {
+      content: ['```js\n', ...Array.from({ length: 400 }, (_, i) => `const value${i} = ${i};\n`), '```\n\nDone.'],
+    };
   if (text.startsWith('tool')) {
     return { content: ['Let me look. '], call: { name: 'weather', args: ['{"city":', '"Ber', 'lin"}'] } };
   }
-  if (text.startsWith('refuse')) return { status: 400, error: 'The prompt has 9000 tokens; the context has room for 8192.' };
+  if (text.startsWith('refuse'))
+    return { status: 400, error: 'The prompt has 9000 tokens; the context has room for 8192.' };
   if (text.startsWith('break')) return { content: words('This answer ends before'), drop: true };
   if (text.startsWith('fault')) return { content: words('Some words'), error: 'The device ran out of memory.' };
   if (text.startsWith('limit')) return { content: words('Cut at the'), finish: 'length' };
@@ -88,10 +101,13 @@ export function startMock({ port = 0, key = '', models = ['pocket'], contextToke
     state.requests.push(body);
     const last = body.messages.at(-1);
     const text = last.role === 'tool' ? `tool result was ${last.content}` : last.content;
-    const plan = last.role === 'tool' ? { content: words(`The tool said ${last.content}.`) } : script(text, state.requests.length);
+    const plan =
+      last.role === 'tool' ? { content: words(`The tool said ${last.content}.`) } : script(text, state.requests.length);
     if (plan.status) {
       response.writeHead(plan.status, { 'Content-Type': 'application/json' });
-      return response.end(JSON.stringify({ error: { message: plan.error, type: 'invalid_request_error', code: null } }));
+      return response.end(
+        JSON.stringify({ error: { message: plan.error, type: 'invalid_request_error', code: null } }),
+      );
     }
     response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
     let open = true;
@@ -99,11 +115,15 @@ export function startMock({ port = 0, key = '', models = ['pocket'], contextToke
       if (!response.writableFinished) ++state.aborted;
       open = false;
     });
-    const send = (chunk) => response.write(`data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', model: body.model ?? models[0], ...chunk })}\n\n`);
+    const send = (chunk) =>
+      response.write(
+        `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', model: body.model ?? models[0], ...chunk })}\n\n`,
+      );
     const delta = (value, finish = null) => send({ choices: [{ index: 0, delta: value, finish_reason: finish }] });
     response.write(': prefill\n\n');
     delta({ role: 'assistant', content: '' });
-    if (body.return_progress) send({ choices: [{ index: 0, delta: {}, finish_reason: null }], prompt_progress: { processed: 37, total: 100 } });
+    if (body.return_progress)
+      send({ choices: [{ index: 0, delta: {}, finish_reason: null }], prompt_progress: { processed: 37, total: 100 } });
     await sleep(plan.before ?? 0);
     let tokens = 0;
     const pause = plan.pause ?? 1;
@@ -120,7 +140,9 @@ export function startMock({ port = 0, key = '', models = ['pocket'], contextToke
       if (pause > 1 || index % 50 === 0) await sleep(plan.batchPause ?? pause);
     }
     if (plan.call) {
-      delta({ tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: plan.call.name, arguments: '' } }] });
+      delta({
+        tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: plan.call.name, arguments: '' } }],
+      });
       for (const piece of plan.call.args) delta({ tool_calls: [{ index: 0, function: { arguments: piece } }] });
     }
     if (plan.error) {
@@ -135,8 +157,19 @@ export function startMock({ port = 0, key = '', models = ['pocket'], contextToke
     const prompt = JSON.stringify(body.messages).length >> 2;
     send({
       choices: [],
-      usage: { prompt_tokens: prompt, completion_tokens: tokens, total_tokens: prompt + tokens, prompt_tokens_details: { cached_tokens: 17 } },
-      timings: { prompt_n: prompt, prompt_per_second: 900, predicted_n: tokens, predicted_per_second: 42.25, cache_n: 17 },
+      usage: {
+        prompt_tokens: prompt,
+        completion_tokens: tokens,
+        total_tokens: prompt + tokens,
+        prompt_tokens_details: { cached_tokens: 17 },
+      },
+      timings: {
+        prompt_n: prompt,
+        prompt_per_second: 900,
+        predicted_n: tokens,
+        predicted_per_second: 42.25,
+        cache_n: 17,
+      },
     });
     response.end('data: [DONE]\n\n');
   }
@@ -153,9 +186,18 @@ export function startMock({ port = 0, key = '', models = ['pocket'], contextToke
     if (state.failing) return request.socket.destroy();
     if (request.url === '/health') return json({ status: 'ok' });
     if (key && request.headers.authorization !== `Bearer ${key}`) {
-      return json({ error: { message: 'The API key is missing or wrong.', type: 'authentication_error', code: 'invalid_api_key' } }, 401);
+      return json(
+        {
+          error: { message: 'The API key is missing or wrong.', type: 'authentication_error', code: 'invalid_api_key' },
+        },
+        401,
+      );
     }
-    if (request.url === '/v1/models') return json({ object: 'list', data: models.map((id) => ({ id, object: 'model', status: state.loading ? 'loading' : 'ready' })) });
+    if (request.url === '/v1/models')
+      return json({
+        object: 'list',
+        data: models.map((id) => ({ id, object: 'model', status: state.loading ? 'loading' : 'ready' })),
+      });
     if (request.url === '/props') return json({ model: models[0], context_tokens: contextTokens });
     if (request.url === '/v1/chat/completions' && request.method === 'POST') {
       let text = '';
@@ -165,14 +207,16 @@ export function startMock({ port = 0, key = '', models = ['pocket'], contextToke
     return json({ error: { message: `There is nothing at ${request.url}.`, type: 'invalid_request_error' } }, 404);
   });
   return new Promise((resolve) => {
-    server.listen(port, '127.0.0.1', () => resolve({
-      state,
-      url: `http://127.0.0.1:${server.address().port}/`,
-      close: () => {
-        server.closeAllConnections();
-        server.close();
-      },
-    }));
+    server.listen(port, '127.0.0.1', () =>
+      resolve({
+        state,
+        url: `http://127.0.0.1:${server.address().port}/`,
+        close: () => {
+          server.closeAllConnections();
+          server.close();
+        },
+      }),
+    );
   });
 }
 

@@ -5,7 +5,10 @@ const kKeyName = 'hearth.key';
 
 /** A refusal or a failure. `status` is the HTTP status, 0 when there was no answer at all. */
 export class ApiError extends Error {
-  constructor(message: string, readonly status: number) {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
     super(message);
   }
 }
@@ -89,28 +92,35 @@ export function errorText(error: Chunk['error']): string {
 /** The models of the server. The length of the context is no part of OpenAI's protocol: some servers have it here. */
 export async function models(): Promise<ModelInfo[]> {
   type Entry = { id?: unknown; context_length?: unknown; status?: unknown };
-  const answer = await (await request('v1/models')).json() as { data?: Entry[] };
-  return (answer.data ?? []).filter(({ id }) => typeof id === 'string').map((entry) => ({
-    id: entry.id as string,
-    contextTokens: typeof entry.context_length === 'number' ? entry.context_length : undefined,
-    loading: entry.status === 'loading',
-  }));
+  const answer = (await (await request('v1/models')).json()) as { data?: Entry[] };
+  return (answer.data ?? [])
+    .filter(({ id }) => typeof id === 'string')
+    .map((entry) => ({
+      id: entry.id as string,
+      contextTokens: typeof entry.context_length === 'number' ? entry.context_length : undefined,
+      loading: entry.status === 'loading',
+    }));
 }
 
 /** The length of the context where a server tells it apart from its models. */
 export async function contextTokens(): Promise<number | undefined> {
-  const answer = await (await request('props')).json() as { context_tokens?: unknown };
+  const answer = (await (await request('props')).json()) as { context_tokens?: unknown };
   return typeof answer.context_tokens === 'number' ? answer.context_tokens : undefined;
 }
 
 export async function healthy(): Promise<boolean> {
-  return request('health').then(() => true, () => false);
+  return request('health').then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Streams an answer; `onChunk` sees every chunk. Throws an ApiError for refusals and for streams that break. */
 export async function chat(body: object, signal: AbortSignal, onChunk: (chunk: Chunk) => void): Promise<void> {
   const response = await request('v1/chat/completions', {
-    method: 'POST', signal, body: JSON.stringify(body),
+    method: 'POST',
+    signal,
+    body: JSON.stringify(body),
     headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
   });
   if (!response.body) throw new ApiError('The server sent no answer.', response.status);

@@ -22,7 +22,10 @@ export class Chats {
   private readonly running = new Map<string, { conversation: Conversation; generation: Generation }>();
   private readonly saved = new Map<string, number>();
 
-  constructor(private readonly store: Store, private readonly server: Server) {
+  constructor(
+    private readonly store: Store,
+    private readonly server: Server,
+  ) {
     this.current = newConversation(preferences.defaultSettings());
     store.onForeignChange = (id) => void this.foreignChange(id);
   }
@@ -43,9 +46,10 @@ export class Chats {
   /** Shows a conversation, or a new one. False when there is none with this id. */
   async open(id: string | null): Promise<boolean> {
     if (id === this.current.id) return true;
-    const conversation = id === null
-      ? newConversation(preferences.defaultSettings())
-      : this.running.get(id)?.conversation ?? (await this.store.load(id));
+    const conversation =
+      id === null
+        ? newConversation(preferences.defaultSettings())
+        : (this.running.get(id)?.conversation ?? (await this.store.load(id)));
     if (!conversation) return false;
     this.current = conversation;
     this.onPath();
@@ -196,9 +200,11 @@ export class Chats {
       await this.store.save(conversation);
     } catch (error) {
       const full = error instanceof DOMException && error.name === 'QuotaExceededError';
-      this.onProblem(full
-        ? 'The browser has no space left for this conversation. Export what you need and delete old ones.'
-        : `The conversation could not be saved: ${(error as Error).message}`);
+      this.onProblem(
+        full
+          ? 'The browser has no space left for this conversation. Export what you need and delete old ones.'
+          : `The conversation could not be saved: ${(error as Error).message}`,
+      );
     }
     await this.readList();
   }
@@ -210,10 +216,13 @@ export class Chats {
 
   private saveSometimes(conversation: Conversation): void {
     if (this.saved.has(conversation.id) || this.removed.has(conversation.id)) return;
-    this.saved.set(conversation.id, window.setTimeout(() => {
-      this.saved.delete(conversation.id);
-      void this.store.save(conversation).catch(() => undefined);
-    }, kSaveEveryMs));
+    this.saved.set(
+      conversation.id,
+      window.setTimeout(() => {
+        this.saved.delete(conversation.id);
+        void this.store.save(conversation).catch(() => undefined);
+      }, kSaveEveryMs),
+    );
   }
 
   private async foreignChange(id: string): Promise<void> {

@@ -15,7 +15,8 @@ export class CodeBlock {
   constructor(readonly language: string) {
     const copy = iconButton('copy', 'Copy code', () => void copyFrom(copy, this.text, 'Copy code'));
     this.element = h(
-      'figure', { className: 'code' },
+      'figure',
+      { className: 'code' },
       h('figcaption', null, h('span', null, language || 'text'), copy),
       h('pre', { tabIndex: 0, 'aria-label': `Code${language ? ` in ${language}` : ''}`, role: 'region' }, this.code),
     );

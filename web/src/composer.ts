@@ -10,7 +10,12 @@ export class Composer {
   readonly element: HTMLFormElement;
   onEditLast: () => void = () => undefined;
   private readonly field = h('textarea', {
-    rows: 1, id: 'message', placeholder: 'Write a message', 'aria-label': 'Message', enterKeyHint: 'send', dir: 'auto',
+    rows: 1,
+    id: 'message',
+    placeholder: 'Write a message',
+    'aria-label': 'Message',
+    enterKeyHint: 'send',
+    dir: 'auto',
     oninput: () => this.typed(),
   });
   private readonly button = iconButton('send', 'Send', () => this.press(), 'send');
@@ -22,10 +27,14 @@ export class Composer {
   private readonly speed = h('span', { className: 'speed' });
   private draftOf = '';
 
-  constructor(private readonly chats: Chats, private readonly server: Server) {
+  constructor(
+    private readonly chats: Chats,
+    private readonly server: Server,
+  ) {
     this.field.onkeydown = (event) => this.key(event);
     this.element = h(
-      'form', { className: 'composer', onsubmit: (event: Event) => event.preventDefault() },
+      'form',
+      { className: 'composer', onsubmit: (event: Event) => event.preventDefault() },
       h('div', { className: 'box' }, this.field, this.button),
       h('div', { className: 'facts' }, this.modelName, this.model, this.meter, this.speed),
     );
@@ -53,8 +62,10 @@ export class Composer {
   updateNumbers(): void {
     const { current, generation } = this.chats;
     const last = shownPath(current).findLast((message) => message.stats?.promptTokens !== undefined);
-    const tokens = (last?.stats?.promptTokens ?? 0) + (last?.stats?.answerTokens ?? 0)
-      + (generation && generation.message !== last ? generation.message.stats?.answerTokens ?? 0 : 0);
+    const tokens =
+      (last?.stats?.promptTokens ?? 0) +
+      (last?.stats?.answerTokens ?? 0) +
+      (generation && generation.message !== last ? (generation.message.stats?.answerTokens ?? 0) : 0);
     const limit = this.server.modelFor(current.settings.model)?.contextTokens;
     this.meter.hidden = !tokens && !limit;
     this.meter.classList.toggle('full', limit !== undefined && tokens > limit * 0.85);
@@ -73,8 +84,11 @@ export class Composer {
     const chosen = this.server.modelFor(this.chats.current.settings.model);
     this.modelName.hidden = models.length > 1;
     this.model.hidden = models.length < 2;
-    this.modelName.textContent = !this.server.reachable ? 'The server cannot be reached'
-      : chosen?.loading ? `${chosen.id} is being loaded…` : chosen?.id ?? '';
+    this.modelName.textContent = !this.server.reachable
+      ? 'The server cannot be reached'
+      : chosen?.loading
+        ? `${chosen.id} is being loaded…`
+        : (chosen?.id ?? '');
     this.modelName.title = this.modelName.textContent;
     this.modelName.classList.toggle('error', !this.server.reachable);
     if (models.length < 2) return;

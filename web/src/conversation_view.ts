@@ -20,9 +20,16 @@ export class ConversationView {
   /** The growing answer was brought up to date. */
   onRendered: () => void = () => undefined;
   private readonly list = h('div', { className: 'messages' });
-  private readonly earlier = h('button', {
-    type: 'button', className: 'button earlier', hidden: true, onclick: () => this.showEarlier(),
-  }, 'Show earlier messages');
+  private readonly earlier = h(
+    'button',
+    {
+      type: 'button',
+      className: 'button earlier',
+      hidden: true,
+      onclick: () => this.showEarlier(),
+    },
+    'Show earlier messages',
+  );
   private readonly toEnd = iconButton('down', 'To the latest message', () => this.scrollToEnd(), 'to-end');
   private readonly welcome = h('div', { className: 'welcome' });
   private views: MessageView[] = [];
@@ -34,9 +41,13 @@ export class ConversationView {
   private timer = 0;
   private lastCostMs = 0;
 
-  constructor(private readonly chats: Chats, private readonly actions: Actions) {
+  constructor(
+    private readonly chats: Chats,
+    private readonly actions: Actions,
+  ) {
     this.element = h(
-      'div', { className: 'scroll', tabIndex: -1 },
+      'div',
+      { className: 'scroll', tabIndex: -1 },
       h('div', { className: 'column' }, this.welcome, this.earlier, this.list),
       h('div', { className: 'to-end-place' }, this.toEnd),
     );
@@ -89,15 +100,18 @@ export class ConversationView {
 
   /** The last answer has grown. */
   answerGrew(): void {
-    this.timer ||= window.setTimeout(() => {
-      this.timer = 0;
-      const before = performance.now();
-      const view = this.views.at(-1);
-      if (view) view.update(this.surroundings(shownPath(this.chats.current))(view.message));
-      this.keepEnd();
-      this.onRendered();
-      this.lastCostMs = performance.now() - before;
-    }, Math.max(kRenderEveryMs, this.lastCostMs * kRenderShare));
+    this.timer ||= window.setTimeout(
+      () => {
+        this.timer = 0;
+        const before = performance.now();
+        const view = this.views.at(-1);
+        if (view) view.update(this.surroundings(shownPath(this.chats.current))(view.message));
+        this.keepEnd();
+        this.onRendered();
+        this.lastCostMs = performance.now() - before;
+      },
+      Math.max(kRenderEveryMs, this.lastCostMs * kRenderShare),
+    );
   }
 
   /** Opens the last question for editing. */

@@ -5,7 +5,9 @@ type Props = Record<string, unknown>;
 
 /** An element with properties (`onclick`, `className`, ...) or, for names with a dash and `role`, attributes. */
 export function h<K extends keyof HTMLElementTagNameMap>(
-  tag: K, props?: Props | null, ...children: Child[]
+  tag: K,
+  props?: Props | null,
+  ...children: Child[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props ?? {})) {
@@ -59,9 +61,17 @@ export function icon(name: IconName): SVGSVGElement {
 
 /** A button that shows an icon alone; the label is its name and its tooltip. */
 export function iconButton(name: IconName, label: string, onclick: () => void, className = ''): HTMLButtonElement {
-  return h('button', {
-    type: 'button', className: `icon-button ${className}`.trim(), 'aria-label': label, title: label, onclick,
-  }, icon(name));
+  return h(
+    'button',
+    {
+      type: 'button',
+      className: `icon-button ${className}`.trim(),
+      'aria-label': label,
+      title: label,
+      onclick,
+    },
+    icon(name),
+  );
 }
 
 /** Gives an icon button another icon and name without losing the focus. */

@@ -13,7 +13,9 @@ export function toMarkdown(conversation: Conversation): string {
   const parts = [`# ${conversation.title}`];
   if (conversation.settings.system.trim()) parts.push('## System', conversation.settings.system.trim());
   for (const message of shownPath(conversation)) {
-    parts.push({ user: '## You', assistant: `## ${message.model || 'Assistant'}`, tool: '## Tool result' }[message.role]);
+    parts.push(
+      { user: '## You', assistant: `## ${message.model || 'Assistant'}`, tool: '## Tool result' }[message.role],
+    );
     if (message.reasoning) {
       parts.push(`<details><summary>Thinking</summary>\n\n${message.reasoning.trim()}\n\n</details>`);
     }
@@ -31,7 +33,11 @@ function fenced(text: string, language: string): string {
 }
 
 export function fileName(title: string, extension: string): string {
-  const name = title.normalize('NFKC').replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-+|-+$/g, '').slice(0, 60);
+  const name = title
+    .normalize('NFKC')
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 60);
   return `${name || 'conversation'}.${extension}`;
 }
 
@@ -70,7 +76,7 @@ function readConversation(value: unknown): Conversation {
     created: number(from.created) ?? Date.now(),
     updated: number(from.updated) ?? Date.now(),
     settings: readSettings(from.settings),
-    leaf: ids.has(string(from.leaf)) ? string(from.leaf) : messages.at(-1)?.id ?? null,
+    leaf: ids.has(string(from.leaf)) ? string(from.leaf) : (messages.at(-1)?.id ?? null),
     messages,
   };
   // Parents that form a ring would lead to a path without a first message.

@@ -16,7 +16,10 @@ export class Generation {
   private stoppedAs: Ending = 'stopped';
 
   /** `onChange` is called after every chunk, and once at the end, when `message.ending` is no longer `running`. */
-  constructor(readonly message: Message, private readonly onChange: () => void) {
+  constructor(
+    readonly message: Message,
+    private readonly onChange: () => void,
+  ) {
     message.ending = 'running';
   }
 

@@ -31,8 +31,34 @@ import yaml from 'highlight.js/lib/languages/yaml';
 import { safeFragment } from './sanitize';
 
 const kLanguages = {
-  bash, c, cpp, csharp, css, diff, dockerfile, go, haskell, ini, java, javascript, json, kotlin, lua, makefile,
-  markdown, php, powershell, python, ruby, rust, shell, sql, swift, typescript, xml, yaml,
+  bash,
+  c,
+  cpp,
+  csharp,
+  css,
+  diff,
+  dockerfile,
+  go,
+  haskell,
+  ini,
+  java,
+  javascript,
+  json,
+  kotlin,
+  lua,
+  makefile,
+  markdown,
+  php,
+  powershell,
+  python,
+  ruby,
+  rust,
+  shell,
+  sql,
+  swift,
+  typescript,
+  xml,
+  yaml,
 };
 for (const [name, language] of Object.entries(kLanguages)) hljs.registerLanguage(name, language);
 

@@ -68,23 +68,49 @@ async function start(): Promise<void> {
   function showServer(): void {
     view.setWelcome(
       h('p', { className: 'greeting' }, 'What is on your mind?'),
-      h('p', { className: 'quiet' }, server.reachable
-        ? 'Everything you write stays between this browser and your server.'
-        : 'The server cannot be reached. The page goes on by itself as soon as it can.'));
+      h(
+        'p',
+        { className: 'quiet' },
+        server.reachable
+          ? 'Everything you write stays between this browser and your server.'
+          : 'The server cannot be reached. The page goes on by itself as soon as it can.',
+      ),
+    );
     composer.update();
   }
 
   const main = h(
-    'main', null,
-    h('header', null, menu, title, theme, iconButton('settings', 'Settings', () => settings.open())),
-    view.element, composer.element,
+    'main',
+    null,
+    h(
+      'header',
+      null,
+      menu,
+      title,
+      theme,
+      iconButton('settings', 'Settings', () => settings.open()),
+    ),
+    view.element,
+    composer.element,
   );
   document.body.append(
-    h('a', { className: 'skip', href: '#message', onclick: (event: Event) => {
-      event.preventDefault();
-      composer.focus();
-    } }, 'To the message field'),
-    sidebar.element, scrim, main, settings.element, ...noticeAreas(),
+    h(
+      'a',
+      {
+        className: 'skip',
+        href: '#message',
+        onclick: (event: Event) => {
+          event.preventDefault();
+          composer.focus();
+        },
+      },
+      'To the message field',
+    ),
+    sidebar.element,
+    scrim,
+    main,
+    settings.element,
+    ...noticeAreas(),
   );
 
   chats.onList = () => sidebar.update();

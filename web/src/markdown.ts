@@ -35,9 +35,8 @@ rules.link_open = (tokens, index, options, _env, self) => {
 rules.image = (tokens, index, _options, env, self) => {
   const token = tokens[index]!;
   const label = self.renderInlineAsText(token.children ?? [], parser.options, env) || 'image';
-  const before = tokens.slice(0, index);
-  const depth = before.filter((t) => t.type === 'link_open').length - before.filter((t) => t.type === 'link_close').length;
-  if (depth > 0) return escape(label);
+  const lastLink = tokens.slice(0, index).findLast(({ type }) => type === 'link_open' || type === 'link_close');
+  if (lastLink?.type === 'link_open') return escape(label);
   return `<a href="${escape(String(token.attrGet('src') ?? ''))}" target="_blank" rel="noopener noreferrer">${escape(label)}</a>`;
 };
 rules.table_open = () => '<div class="table" tabindex="0"><table>';

@@ -9,13 +9,21 @@ export interface Item {
 export function openMenu(anchor: HTMLElement, items: Item[]): void {
   const menu = h('div', { className: 'menu', role: 'menu', popover: 'auto' });
   for (const item of items) {
-    menu.append(h('button', {
-      type: 'button', role: 'menuitem', tabIndex: -1,
-      onclick: () => {
-        menu.hidePopover();
-        item.run();
-      },
-    }, item.label));
+    menu.append(
+      h(
+        'button',
+        {
+          type: 'button',
+          role: 'menuitem',
+          tabIndex: -1,
+          onclick: () => {
+            menu.hidePopover();
+            item.run();
+          },
+        },
+        item.label,
+      ),
+    );
   }
   const buttons = Array.from(menu.querySelectorAll('button'));
   menu.onkeydown = (event) => {

@@ -48,7 +48,10 @@ class Versions {
   private readonly forth = iconButton('right', 'Next version', () => this.go(1));
   private versions: Message[] = [];
 
-  constructor(private readonly message: Message, private readonly show: (version: Message) => void) {
+  constructor(
+    private readonly message: Message,
+    private readonly show: (version: Message) => void,
+  ) {
     this.element = h('span', { className: 'versions' }, this.back, this.position, this.forth);
   }
 
@@ -73,12 +76,17 @@ class QuestionView implements MessageView {
   private readonly bubble: HTMLElement;
   private readonly editButton = iconButton('edit', 'Edit', () => this.edit());
 
-  constructor(readonly message: Message, private readonly actions: Actions) {
+  constructor(
+    readonly message: Message,
+    private readonly actions: Actions,
+  ) {
     this.versions = new Versions(message, actions.show);
     this.bubble = h('div', { className: 'bubble', dir: 'auto' }, message.content);
     const copy = iconButton('copy', 'Copy', () => void copyFrom(copy, message.content, 'Copy'));
     this.element = h(
-      'article', { className: 'message question', 'aria-label': 'You' }, this.bubble,
+      'article',
+      { className: 'message question', 'aria-label': 'You' },
+      this.bubble,
       h('footer', null, this.versions.element, copy, this.editButton),
     );
   }
@@ -90,7 +98,10 @@ class QuestionView implements MessageView {
 
   edit(): void {
     const area = h('textarea', {
-      value: this.message.content, 'aria-label': 'Edit message', rows: 2, oninput: () => growWithText(area),
+      value: this.message.content,
+      'aria-label': 'Edit message',
+      rows: 2,
+      oninput: () => growWithText(area),
     });
     const close = () => {
       editor.remove();
@@ -103,7 +114,8 @@ class QuestionView implements MessageView {
       this.actions.edit(this.message, area.value);
     };
     const editor = h(
-      'form', {
+      'form',
+      {
         className: 'editor',
         onsubmit: (event: Event) => {
           event.preventDefault();
@@ -111,9 +123,12 @@ class QuestionView implements MessageView {
         },
       },
       area,
-      h('div', { className: 'buttons' },
+      h(
+        'div',
+        { className: 'buttons' },
         h('button', { type: 'button', className: 'button', onclick: close }, 'Cancel'),
-        h('button', { type: 'submit', className: 'button primary' }, 'Send')),
+        h('button', { type: 'submit', className: 'button primary' }, 'Send'),
+      ),
     );
     area.onkeydown = (event) => {
       if (event.isComposing) return;
@@ -141,9 +156,15 @@ class AnswerView implements MessageView {
   private readonly text = new MarkdownView();
   private readonly tools = h('div', { className: 'tools' });
   private readonly toolViews: ToolView[] = [];
-  private readonly sendResults = h('button', {
-    type: 'button', className: 'button primary', onclick: () => this.giveResults(),
-  }, 'Send results');
+  private readonly sendResults = h(
+    'button',
+    {
+      type: 'button',
+      className: 'button primary',
+      onclick: () => this.giveResults(),
+    },
+    'Send results',
+  );
   private readonly state = h('div', { className: 'state-line' });
   private readonly versions: Versions;
   private readonly retry = iconButton('retry', 'Regenerate', () => this.actions.regenerate(this.message));
@@ -151,15 +172,29 @@ class AnswerView implements MessageView {
   private readonly numbers = h('span', { className: 'numbers' });
   private around: Surroundings | null = null;
 
-  constructor(readonly message: Message, private readonly actions: Actions) {
+  constructor(
+    readonly message: Message,
+    private readonly actions: Actions,
+  ) {
     this.versions = new Versions(message, actions.show);
-    this.thinking = h('details', {
-      className: 'thinking', hidden: true, ontoggle: () => this.renderThoughts(),
-    }, this.thinkingLabel, this.thoughts.element);
+    this.thinking = h(
+      'details',
+      {
+        className: 'thinking',
+        hidden: true,
+        ontoggle: () => this.renderThoughts(),
+      },
+      this.thinkingLabel,
+      this.thoughts.element,
+    );
     this.text.element.dir = 'auto';
     this.element = h(
-      'article', { className: 'message answer', 'aria-label': 'Answer' },
-      this.thinking, this.text.element, this.tools, this.state,
+      'article',
+      { className: 'message answer', 'aria-label': 'Answer' },
+      this.thinking,
+      this.text.element,
+      this.tools,
+      this.state,
       h('footer', null, this.versions.element, this.copy, this.retry, this.numbers),
     );
   }
@@ -182,7 +217,7 @@ class AnswerView implements MessageView {
     this.retry.hidden = running || (message.ending === 'failed' && !message.content);
     this.retry.disabled = around.busy;
     this.numbers.textContent = numbersOf(message.stats);
-    this.numbers.title = running ? '' : message.model ?? '';
+    this.numbers.title = running ? '' : (message.model ?? '');
     this.updateState(running);
     this.tick();
   }
@@ -192,14 +227,16 @@ class AnswerView implements MessageView {
     const generation = this.around?.generation;
     if (generation && !generation.answering) {
       const waited = generation.waitedSeconds;
-      const share = generation.read === undefined ? '' : ` ${Math.floor(generation.read * 100)} %`;
+      const share = generation.read === undefined ? '' : ` ${Math.floor(generation.read * 100)} % ·`;
       this.state.textContent = waited < 1 ? 'Reading…' : `Reading…${share} ${seconds(waited)}`;
     }
     if (!message.reasoning) return;
     const stillThinking = generation !== undefined && message.thinkingMs === undefined;
     this.thinkingLabel.textContent = stillThinking
       ? `Thinking… ${seconds(generation.writingSeconds)}`
-      : message.thinkingMs === undefined ? 'Thoughts' : `Thought for ${message.thinkingMs < 1000 ? 'a moment' : seconds(message.thinkingMs / 1000)}`;
+      : message.thinkingMs === undefined
+        ? 'Thoughts'
+        : `Thought for ${message.thinkingMs < 1000 ? 'a moment' : seconds(message.thinkingMs / 1000)}`;
     this.thinking.classList.toggle('live', stillThinking);
   }
 
@@ -230,7 +267,8 @@ class AnswerView implements MessageView {
   private giveResults(): void {
     const results: { id: string; text: string }[] = [];
     for (const [index, call] of (this.message.toolCalls ?? []).entries()) {
-      if (this.around?.openCalls.includes(call.id)) results.push({ id: call.id, text: this.toolViews[index]!.field.value });
+      if (this.around?.openCalls.includes(call.id))
+        results.push({ id: call.id, text: this.toolViews[index]!.field.value });
     }
     this.actions.sendResults(results);
   }
@@ -254,10 +292,17 @@ class AnswerView implements MessageView {
       this.state.setAttribute('role', 'alert');
       this.state.replaceChildren(
         h('span', null, message.error || 'The answer broke off.'),
-        h('button', {
-          type: 'button', className: 'button', disabled: this.around!.busy,
-          onclick: () => this.actions.regenerate(message),
-        }, 'Try again'));
+        h(
+          'button',
+          {
+            type: 'button',
+            className: 'button',
+            disabled: this.around!.busy,
+            onclick: () => this.actions.regenerate(message),
+          },
+          'Try again',
+        ),
+      );
     } else if (ending === 'length') {
       this.state.textContent = 'The answer ended at the limit of tokens.';
     } else if (ending === 'stopped' || interrupted) {

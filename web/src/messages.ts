@@ -59,9 +59,12 @@ function toWire(message: Message): object {
     ...(message.reasoning ? { reasoning_content: message.reasoning } : {}),
     ...(message.toolCalls?.length
       ? {
-        tool_calls: message.toolCalls.map(({ id, name, args }) => (
-          { id, type: 'function', function: { name, arguments: args } })),
-      }
+          tool_calls: message.toolCalls.map(({ id, name, args }) => ({
+            id,
+            type: 'function',
+            function: { name, arguments: args },
+          })),
+        }
       : {}),
   };
 }

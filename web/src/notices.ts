@@ -11,17 +11,26 @@ export function noticeAreas(): HTMLElement[] {
 }
 
 export function notify(text: string, action?: { label: string; run: () => void }): void {
+  // What fails at every write is said once.
+  if (area.lastElementChild?.firstElementChild?.textContent === text && !action) return;
   const notice = h('div', { className: 'notice' }, h('span', null, text));
   const timer = setTimeout(() => notice.remove(), kShownMs);
   if (action) {
-    notice.append(h('button', {
-      type: 'button', className: 'text-button',
-      onclick: () => {
-        clearTimeout(timer);
-        notice.remove();
-        action.run();
-      },
-    }, action.label));
+    notice.append(
+      h(
+        'button',
+        {
+          type: 'button',
+          className: 'text-button',
+          onclick: () => {
+            clearTimeout(timer);
+            notice.remove();
+            action.run();
+          },
+        },
+        action.label,
+      ),
+    );
   }
   // More than three would cover the page.
   while (area.childElementCount >= 3) area.firstElementChild!.remove();

@@ -13,7 +13,10 @@ const kShownHeads = 200;
 export class Sidebar {
   readonly element: HTMLElement;
   readonly search = h('input', {
-    type: 'search', placeholder: 'Search', 'aria-label': 'Search conversations', autocomplete: 'off',
+    type: 'search',
+    placeholder: 'Search',
+    'aria-label': 'Search conversations',
+    autocomplete: 'off',
     oninput: () => this.searchSoon(),
   });
   private readonly list = h('div', { className: 'list' });
@@ -22,14 +25,24 @@ export class Sidebar {
   private abort = new AbortController();
 
   /** `onNew` shows a new conversation, `onChosen` is called when one of the list was chosen. */
-  constructor(private readonly chats: Chats, onNew: () => void, private readonly onChosen: () => void, onClose: () => void) {
+  constructor(
+    private readonly chats: Chats,
+    onNew: () => void,
+    private readonly onChosen: () => void,
+    onClose: () => void,
+  ) {
     this.element = h(
-      'nav', { className: 'sidebar', id: 'sidebar', 'aria-label': 'Conversations' },
-      h('div', { className: 'top' },
+      'nav',
+      { className: 'sidebar', id: 'sidebar', 'aria-label': 'Conversations' },
+      h(
+        'div',
+        { className: 'top' },
         h('span', { className: 'brand' }, 'Hearth'),
-        iconButton('close', 'Close the list', onClose, 'close')),
+        iconButton('close', 'Close the list', onClose, 'close'),
+      ),
       h('button', { type: 'button', className: 'button new', onclick: onNew }, icon('plus'), 'New conversation'),
-      this.search, this.list,
+      this.search,
+      this.list,
     );
     this.search.onkeydown = (event) => {
       const first = this.list.querySelector('a');
@@ -60,15 +73,23 @@ export class Sidebar {
       rows.push(this.row(head, ''));
     }
     if (this.chats.heads.length > this.shown) {
-      rows.push(h('button', {
-        type: 'button', className: 'button',
-        onclick: () => {
-          this.shown += kShownHeads;
-          this.update();
-        },
-      }, 'Show more'));
+      rows.push(
+        h(
+          'button',
+          {
+            type: 'button',
+            className: 'button',
+            onclick: () => {
+              this.shown += kShownHeads;
+              this.update();
+            },
+          },
+          'Show more',
+        ),
+      );
     }
-    if (!rows.length) rows.push(h('p', { className: 'empty' }, 'Conversations are kept in this browser and appear here.'));
+    if (!rows.length)
+      rows.push(h('p', { className: 'empty' }, 'Conversations are kept in this browser and appear here.'));
     this.replace(rows);
   }
 
@@ -97,16 +118,28 @@ export class Sidebar {
   private row(head: Head, passage: string): HTMLElement {
     const current = head.id === this.chats.current.id;
     const link = h(
-      'a', { href: `#${head.id}`, title: head.title, 'aria-current': current ? 'page' : undefined, onclick: this.onChosen },
+      'a',
+      {
+        href: `#${head.id}`,
+        title: head.title,
+        'aria-current': current ? 'page' : undefined,
+        onclick: this.onChosen,
+      },
       h('span', { className: 'title' }, head.title),
       passage ? h('span', { className: 'passage' }, passage) : null,
     );
-    const more = iconButton('more', `More for ${head.title}`, () => openMenu(more, [
-      { label: 'Rename', run: () => this.rename(row, head) },
-      { label: 'Export as Markdown', run: () => void this.export(head, 'md') },
-      { label: 'Export as JSON', run: () => void this.export(head, 'json') },
-      { label: 'Delete', run: () => void this.remove(head) },
-    ]), 'more');
+    const more = iconButton(
+      'more',
+      `More for ${head.title}`,
+      () =>
+        openMenu(more, [
+          { label: 'Rename', run: () => this.rename(row, head) },
+          { label: 'Export as Markdown', run: () => void this.export(head, 'md') },
+          { label: 'Export as JSON', run: () => void this.export(head, 'json') },
+          { label: 'Delete', run: () => void this.remove(head) },
+        ]),
+      'more',
+    );
     more.setAttribute('aria-haspopup', 'menu');
     const row = h('div', { className: 'row' }, link, more);
     row.dataset.id = head.id;
@@ -162,9 +195,10 @@ export class Sidebar {
     if (wasCurrent) location.hash = '';
     notify(`“${head.title}” was deleted.`, {
       label: 'Undo',
-      run: () => void undo().then(() => {
-        if (wasCurrent) location.hash = head.id;
-      }),
+      run: () =>
+        void undo().then(() => {
+          if (wasCurrent) location.hash = head.id;
+        }),
     });
   }
 }

@@ -6,7 +6,9 @@ import type { ToolCall } from './types';
 export class ToolView {
   readonly element: HTMLDetailsElement;
   readonly field = h('textarea', {
-    rows: 2, placeholder: 'Type what the tool returned', oninput: () => growWithText(this.field),
+    rows: 2,
+    placeholder: 'Type what the tool returned',
+    oninput: () => growWithText(this.field),
   });
   private readonly name = h('code');
   private readonly state = h('span', { className: 'state' });
@@ -19,15 +21,25 @@ export class ToolView {
     this.entry = h('label', { className: 'field', hidden: true }, 'Result', this.field);
     this.outcome = h('div', null, h('div', { className: 'caption' }, 'Result'), this.result);
     this.element = h(
-      'details', { className: 'tool' },
-      h('summary', null, icon('tool'), this.name, this.state), this.args.element, this.outcome, this.entry,
+      'details',
+      { className: 'tool' },
+      h('summary', null, icon('tool'), this.name, this.state),
+      this.args.element,
+      this.outcome,
+      this.entry,
     );
   }
 
   /** `open`: the call waits for a result that the user can give. */
   set(call: ToolCall, result: string | undefined, streaming: boolean, open: boolean): void {
     this.name.textContent = call.name || 'tool';
-    this.state.textContent = streaming ? 'is being written' : result !== undefined ? 'answered' : open ? 'needs a result' : '';
+    this.state.textContent = streaming
+      ? 'is being written'
+      : result !== undefined
+        ? 'answered'
+        : open
+          ? 'needs a result'
+          : '';
     this.args.set(streaming ? call.args : pretty(call.args), streaming);
     this.outcome.hidden = result === undefined;
     this.result.textContent = result ?? '';

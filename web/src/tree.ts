@@ -7,7 +7,13 @@ const kTitleLength = 60;
 export function newConversation(settings: Settings): Conversation {
   const now = Date.now();
   return {
-    id: newId(), title: '', created: now, updated: now, settings: structuredClone(settings), leaf: null, messages: [],
+    id: newId(),
+    title: '',
+    created: now,
+    updated: now,
+    settings: structuredClone(settings),
+    leaf: null,
+    messages: [],
   };
 }
 
@@ -52,7 +58,10 @@ export function showVersion(conversation: Conversation, message: Message): void 
 }
 
 export function append(
-  conversation: Conversation, parent: string | null, role: Message['role'], content: string,
+  conversation: Conversation,
+  parent: string | null,
+  role: Message['role'],
+  content: string,
 ): Message {
   const message: Message = { id: newId(), parent, role, content, created: Date.now() };
   conversation.messages.push(message);
