@@ -309,8 +309,11 @@ test('settings reach the request, stay with the conversation, and can become the
   await page.getByLabel('Longest answer').fill('99');
   await page.getByLabel('Thinking').selectOption('off');
   await shot('settings');
+  assert.equal(await page.locator('.marked').count(), 0);
   await page.getByRole('button', { name: 'Use for new conversations' }).click();
+  assert.equal(await page.locator('.marked').count(), 1, 'the button shows that there are settings');
   await say('turn');
+  await shot('marked');
   const body = mock.state.requests[0];
   assert.deepEqual(body.messages[0], { role: 'system', content: 'Be brief.' });
   assert.deepEqual(

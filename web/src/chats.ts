@@ -19,6 +19,7 @@ export class Chats {
   /** The last answer of the current conversation has grown or ended. */
   onAnswer: () => void = () => undefined;
   onProblem: (text: string) => void = () => undefined;
+  private opening = 0;
   private readonly running = new Map<string, { conversation: Conversation; generation: Generation }>();
   private readonly saved = new Map<string, number>();
 
@@ -45,11 +46,14 @@ export class Chats {
 
   /** Shows a conversation, or a new one. False when there is none with this id. */
   async open(id: string | null): Promise<boolean> {
+    const request = ++this.opening;
     if (id === this.current.id) return true;
     const conversation =
       id === null
         ? newConversation(preferences.defaultSettings())
         : (this.running.get(id)?.conversation ?? (await this.store.load(id)));
+    // Another was chosen while this one was read.
+    if (request !== this.opening) return true;
     if (!conversation) return false;
     this.current = conversation;
     this.onPath();

@@ -44,6 +44,11 @@ export class Composer {
     this.field.focus();
   }
 
+  /** Takes the focus where that does not bring a keyboard onto the screen. */
+  invite(): void {
+    if (matchMedia('(hover: hover)').matches) this.field.focus();
+  }
+
   /** Another conversation, another path, or another state of the server. */
   update(): void {
     const { current, generation } = this.chats;
@@ -115,7 +120,7 @@ export class Composer {
   private press(): void {
     if (this.chats.generation) this.chats.stop();
     else this.send();
-    this.field.focus();
+    this.invite();
   }
 
   private send(): void {

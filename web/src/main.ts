@@ -24,7 +24,7 @@ async function start(): Promise<void> {
     if (location.hash.length > 1) location.hash = '';
     else void chats.open(null);
     if (narrow.matches) fold(true);
-    composer.focus();
+    composer.invite();
   };
   const chosen = () => {
     if (narrow.matches) fold(true);
@@ -39,12 +39,23 @@ async function start(): Promise<void> {
     showTheme();
   });
   const settings = new SettingsDialog(chats, server);
+  const settingsButton = iconButton('settings', 'Settings', () => settings.open());
   const composer = new Composer(chats, server);
   const view = new ConversationView(chats, {
-    regenerate: (message) => chats.regenerate(message),
-    edit: (message, text) => chats.edit(message, text),
+    // What was pressed is gone with the message it belonged to.
+    regenerate: (message) => {
+      chats.regenerate(message);
+      composer.invite();
+    },
+    edit: (message, text) => {
+      chats.edit(message, text);
+      composer.invite();
+    },
     show: (version) => chats.show(version),
-    sendResults: (results) => chats.sendResults(results),
+    sendResults: (results) => {
+      chats.sendResults(results);
+      composer.invite();
+    },
   });
   composer.onEditLast = () => view.editLast();
 
@@ -59,6 +70,7 @@ async function start(): Promise<void> {
     main.inert = !value && narrow.matches;
     menu.setAttribute('aria-expanded', String(!value));
     if (!narrow.matches) preferences.setSidebarFolded(value);
+    if (value && document.activeElement === document.body) menu.focus();
   }
 
   function showTheme(): void {
@@ -79,20 +91,7 @@ async function start(): Promise<void> {
     composer.update();
   }
 
-  const main = h(
-    'main',
-    null,
-    h(
-      'header',
-      null,
-      menu,
-      title,
-      theme,
-      iconButton('settings', 'Settings', () => settings.open()),
-    ),
-    view.element,
-    composer.element,
-  );
+  const main = h('main', null, h('header', null, menu, title, theme, settingsButton), view.element, composer.element);
   document.body.append(
     h(
       'a',
@@ -122,6 +121,7 @@ async function start(): Promise<void> {
     if (chats.current.messages.length && location.hash.slice(1) !== chats.current.id) {
       history.replaceState(null, '', `#${chats.current.id}`);
     }
+    settingsButton.classList.toggle('marked', settings.differ);
     view.showPath();
     composer.update();
   };
@@ -131,13 +131,14 @@ async function start(): Promise<void> {
   server.onChange = showServer;
   server.askKey = askKey;
   settings.onTheme = showTheme;
+  settings.element.onclose = () => settingsButton.classList.toggle('marked', settings.differ);
 
   addEventListener('hashchange', () => void followAddress());
   addEventListener('pagehide', () => chats.leave());
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', showTheme);
   narrow.addEventListener('change', () => fold(narrow.matches || preferences.sidebarFolded()));
   document.addEventListener('keydown', (event) => {
-    if (event.defaultPrevented || document.querySelector('dialog[open]')) return;
+    if (event.defaultPrevented || event.isComposing || document.querySelector('dialog[open]')) return;
     const command = event.ctrlKey || event.metaKey;
     if (event.key === 'Escape') {
       if (!folded() && narrow.matches) fold(true);
@@ -169,6 +170,6 @@ async function start(): Promise<void> {
   await chats.readList();
   await followAddress();
   if (!store.persistent) notify('This browser keeps no data: conversations end with this page.');
-  composer.focus();
+  composer.invite();
   await server.refresh();
 }

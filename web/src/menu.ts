@@ -30,6 +30,8 @@ export function openMenu(anchor: HTMLElement, items: Item[]): void {
     const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
     const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[event.key];
     if (event.key === 'Tab') menu.hidePopover();
+    // It closes the menu and must not stop an answer as well.
+    if (event.key === 'Escape') event.stopPropagation();
     if (next === undefined) return;
     event.preventDefault();
     buttons.at(next % buttons.length)?.focus();

@@ -1,5 +1,5 @@
 // A path of the tree as the messages of a request.
-import type { Conversation, Message, Settings } from './types';
+import type { Conversation, Message, Settings, ToolCall } from './types';
 
 export interface Tool {
   type: 'function';
@@ -46,23 +46,36 @@ export function requestBody(settings: Settings, path: Message[], model: string):
 }
 
 export function hasAnswer(message: Message): boolean {
-  return Boolean(message.content || message.reasoning || message.toolCalls?.length);
+  return Boolean(message.content || message.reasoning || completeCalls(message).length);
+}
+
+/** The calls of an answer without one that was cut off in the middle of its arguments. */
+function completeCalls(message: Message): ToolCall[] {
+  return (message.toolCalls ?? []).filter(({ name, args }) => {
+    try {
+      JSON.parse(args || '{}');
+      return name !== '';
+    } catch {
+      return false;
+    }
+  });
 }
 
 function toWire(message: Message): object {
   if (message.role === 'user') return { role: 'user', content: message.content };
   if (message.role === 'tool') return { role: 'tool', tool_call_id: message.toolCallId, content: message.content };
+  const calls = completeCalls(message);
   return {
     role: 'assistant',
     content: message.content,
     // The model's template decides which of earlier thoughts it wants to see again.
     ...(message.reasoning ? { reasoning_content: message.reasoning } : {}),
-    ...(message.toolCalls?.length
+    ...(calls.length
       ? {
-          tool_calls: message.toolCalls.map(({ id, name, args }) => ({
+          tool_calls: calls.map(({ id, name, args }) => ({
             id,
             type: 'function',
-            function: { name, arguments: args },
+            function: { name, arguments: args || '{}' },
           })),
         }
       : {}),
@@ -75,7 +88,9 @@ export function openCalls(conversation: Conversation, path: Message[]): { call: 
   const answered = new Set<string>();
   for (; at >= 0 && path[at]!.role === 'tool'; --at) answered.add(path[at]!.toolCallId ?? '');
   const call = path[at];
-  if (!call?.toolCalls?.length || conversation.leaf !== path.at(-1)?.id) return null;
-  const ids = call.toolCalls.map(({ id }) => id).filter((id) => !answered.has(id));
+  if (!call || conversation.leaf !== path.at(-1)?.id) return null;
+  const ids = completeCalls(call)
+    .map(({ id }) => id)
+    .filter((id) => !answered.has(id));
   return ids.length ? { call, ids } : null;
 }

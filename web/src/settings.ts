@@ -177,6 +177,12 @@ export class SettingsDialog {
     growWithText(this.system);
   }
 
+  /** The conversation has settings of its own. */
+  get differ(): boolean {
+    const { system, sampling, tools } = this.settings;
+    return Boolean(system.trim() || tools.trim() || Object.keys(sampling).length);
+  }
+
   private get settings() {
     return this.chats.current.settings;
   }
@@ -264,8 +270,14 @@ export class SettingsDialog {
   }
 }
 
-/** Asks for the key of a server that wants one; false when the user gives none. */
+let asking: Promise<boolean> | null = null;
+
+/** Asks for the key of a server that wants one; false when the user gives none. Several refusals ask once. */
 export function askKey(): Promise<boolean> {
+  return (asking ??= showKeyDialog().finally(() => (asking = null)));
+}
+
+function showKeyDialog(): Promise<boolean> {
   return new Promise((resolve) => {
     const input = h('input', { type: 'password', autocomplete: 'off', required: true, value: '' });
     let given = false;
