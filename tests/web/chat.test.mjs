@@ -6,12 +6,13 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { cpuTime } from './cpu_time.mjs';
 import { markdownAnswer, startMock } from './mock.mjs';
 
 const require = createRequire(new URL('../../web/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
 const kBrowsers = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
-const kLimitMs = 15_000;
+const kLimitMs = 30_000;
 
 let browser;
 let mock;
@@ -132,6 +133,8 @@ test('what streams in looks like what is there at the end', async () => {
 test('the whole conversation is sent, with thoughts and settings unset', async () => {
   await say('think');
   await say('turn');
+  // Servers check the origin; a page that hides its address from other hosts must not hide it here.
+  assert.equal(mock.state.origin, mock.url.slice(0, -1));
   assert.deepEqual(mock.state.requests[1], {
     model: 'pocket',
     messages: [
@@ -301,6 +304,7 @@ test('export as markdown and JSON, and import', async () => {
 
 test('settings reach the request, stay with the conversation, and can become the default', async () => {
   await page.getByRole('button', { name: 'Settings' }).click();
+  assert.equal(await page.getByLabel('Temperature').getAttribute('placeholder'), 'Default: 0.7');
   await page.getByLabel('System prompt').fill('Be brief.');
   await page.getByLabel('Temperature').fill('0.25');
   await page.getByLabel('Top K').fill('40');
@@ -594,18 +598,16 @@ test('the view follows a growing answer until one scrolls up', async () => {
 });
 
 test('long answers stay smooth', async () => {
-  await page.evaluate(() => {
-    window.blocked = 0;
-    new PerformanceObserver((list) => {
-      for (const entry of list.getEntries()) window.blocked = Math.max(window.blocked, entry.duration);
-    }).observe({ entryTypes: ['longtask'] });
-  });
+  const seconds = await cpuTime(page);
+  const before = await seconds();
   await say('long');
   await see('Line 2999 of').waitFor();
   await say('code');
   assert.match(await lastAnswer().textContent(), /value399 = 399.*Done\./s);
-  const blocked = await page.evaluate(() => window.blocked);
-  assert.ok(blocked < 600, `the page was blocked for ${blocked} ms`);
+  // Rendering the whole answer at every step takes twenty times as much.
+  const took = (await seconds()) - before;
+  if (process.env.HEARTH_TIMES) console.log('long answer', took.toFixed(2));
+  assert.ok(took < 5, `rendering took ${took.toFixed(1)} s`);
 });
 
 test('storage that is full is said, and the conversation goes on', async () => {
@@ -688,7 +690,7 @@ test('readers of the screen hear the answer', async () => {
 test('a slow prompt shows that it is being read', async () => {
   await field().fill('wait');
   await field().press('Enter');
-  await see(/Reading… 37 % · [23] s/).waitFor();
+  await see(/Reading… 37 % · [1-4] s/).waitFor();
   await shot('reading');
   await see('At last.').waitFor();
   await idle();

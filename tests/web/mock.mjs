@@ -89,7 +89,7 @@ function script(text, turn) {
   if (text.startsWith('break')) return { content: words('This answer ends before'), drop: true };
   if (text.startsWith('fault')) return { content: words('Some words'), error: 'The device ran out of memory.' };
   if (text.startsWith('limit')) return { content: words('Cut at the'), finish: 'length' };
-  if (text.startsWith('wait')) return { content: ['At last.'], before: 3500 };
+  if (text.startsWith('wait')) return { content: ['At last.'], before: 4500 };
   if (text.startsWith('turn')) return { content: [`This is turn ${turn}.`] };
   return { content: words(`You said: ${text}`) };
 }
@@ -99,6 +99,7 @@ export function startMock({ port = 0, key = '', models = ['pocket'], contextToke
 
   async function chat(request, response, body) {
     state.requests.push(body);
+    state.origin = request.headers.origin;
     const last = body.messages.at(-1);
     const text = last.role === 'tool' ? `tool result was ${last.content}` : last.content;
     const plan =
@@ -198,7 +199,15 @@ export function startMock({ port = 0, key = '', models = ['pocket'], contextToke
         object: 'list',
         data: models.map((id) => ({ id, object: 'model', status: state.loading ? 'loading' : 'ready' })),
       });
-    if (request.url === '/props') return json({ model: models[0], context_tokens: contextTokens });
+    if (request.url === '/props') {
+      return json({
+        model: models[0],
+        context_tokens: contextTokens,
+        default_sampling: { temperature: 0.699999988079071, top_k: 20 },
+        supports_thinking: true,
+        supports_tools: true,
+      });
+    }
     if (request.url === '/v1/chat/completions' && request.method === 'POST') {
       let text = '';
       for await (const piece of request) text += piece;

@@ -20,6 +20,15 @@ export interface ModelInfo {
   loading: boolean;
 }
 
+export interface Properties {
+  contextTokens?: number;
+  /** What the server takes for settings that a request does not have. */
+  sampling: Record<string, number>;
+  /** The model can be told to think or not to. */
+  thinks: boolean;
+  takesTools: boolean;
+}
+
 /** The parts of a chunk of a streamed answer that the page reads. */
 export interface Chunk {
   choices?: {
@@ -102,10 +111,17 @@ export async function models(): Promise<ModelInfo[]> {
     }));
 }
 
-/** The length of the context where a server tells it apart from its models. */
-export async function contextTokens(): Promise<number | undefined> {
-  const answer = (await (await request('props')).json()) as { context_tokens?: unknown };
-  return typeof answer.context_tokens === 'number' ? answer.context_tokens : undefined;
+/** What our own server says of its model; others may have other properties, or none. */
+export async function properties(): Promise<Properties> {
+  const answer = (await (await request('props')).json()) as Record<string, unknown>;
+  const sampling = (answer.default_sampling ?? {}) as Record<string, unknown>;
+  const numbers = Object.entries(sampling).filter((entry): entry is [string, number] => typeof entry[1] === 'number');
+  return {
+    contextTokens: typeof answer.context_tokens === 'number' ? answer.context_tokens : undefined,
+    sampling: Object.fromEntries(numbers),
+    thinks: answer.supports_thinking !== false,
+    takesTools: answer.supports_tools !== false,
+  };
 }
 
 export async function healthy(): Promise<boolean> {

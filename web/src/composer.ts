@@ -71,7 +71,7 @@ export class Composer {
       (last?.stats?.promptTokens ?? 0) +
       (last?.stats?.answerTokens ?? 0) +
       (generation && generation.message !== last ? (generation.message.stats?.answerTokens ?? 0) : 0);
-    const limit = this.server.modelFor(current.settings.model)?.contextTokens;
+    const limit = this.server.contextTokens(current.settings.model);
     this.meter.hidden = !tokens && !limit;
     this.meter.classList.toggle('full', limit !== undefined && tokens > limit * 0.85);
     this.bar.parentElement!.hidden = !limit;

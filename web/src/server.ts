@@ -1,12 +1,15 @@
 // What the page knows of its server: reachable or not, its models, the size of the context.
-import { ApiError, contextTokens, healthy, type ModelInfo, models } from './api';
+import { ApiError, healthy, type ModelInfo, models, properties, type Properties } from './api';
 
 const kRetryMs = 3000;
 const kLoadingMs = 1000;
 
+const kUnknown: Properties = { sampling: {}, thinks: true, takesTools: true };
+
 export class Server {
   reachable = true;
   models: ModelInfo[] = [];
+  properties = kUnknown;
   onChange: () => void = () => undefined;
   /** Asks the user for a key; resolves to false when there is none. */
   askKey: () => Promise<boolean> = async () => false;
@@ -18,12 +21,10 @@ export class Server {
     try {
       this.models = await models();
       this.reachable = true;
-      const [only] = this.models;
-      if (this.models.length === 1 && only && !only.loading) {
-        only.contextTokens ??= await contextTokens().catch(() => undefined);
-      }
       if (this.models.some(({ loading }) => loading)) {
         this.timer = window.setTimeout(() => void this.refresh(), kLoadingMs);
+      } else {
+        this.properties = await properties().catch(() => kUnknown);
       }
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) {
@@ -43,6 +44,10 @@ export class Server {
       if (!document.hidden && (await healthy())) await this.refresh();
       else this.waitForIt();
     }, kRetryMs);
+  }
+
+  contextTokens(wanted: string): number | undefined {
+    return this.modelFor(wanted)?.contextTokens ?? this.properties.contextTokens;
   }
 
   /** The model that answers when `wanted` is what the settings say. */

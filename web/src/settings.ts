@@ -70,6 +70,7 @@ export class SettingsDialog {
     oninput: () => this.toolsTyped(),
   });
   private readonly toolsProblem = h('span', { className: 'problem', role: 'status' });
+  private readonly toolsNote = h('span', { className: 'problem', hidden: true }, 'This model was not made for tools.');
   private readonly theme = h(
     'select',
     {
@@ -124,6 +125,7 @@ export class SettingsDialog {
           null,
           h('summary', null, 'Tools'),
           h('label', { className: 'field' }, 'Functions that the model may call, as a JSON array', this.tools),
+          this.toolsNote,
           this.toolsProblem,
         ),
         h(
@@ -194,6 +196,14 @@ export class SettingsDialog {
     const { thinking } = settings.sampling;
     this.thinking.value = thinking === undefined ? '' : thinking ? 'on' : 'off';
     this.tools.value = settings.tools;
+    const { sampling, thinks, takesTools } = this.server.properties;
+    for (const [name, input] of this.numbers) {
+      const value = sampling[name];
+      input.placeholder = value === undefined ? 'Default' : `Default: ${Number(value.toPrecision(4))}`;
+    }
+    this.thinking.disabled = !thinks;
+    this.thinking.title = thinks ? '' : 'This model has no such switch';
+    this.toolsNote.hidden = takesTools;
     this.toolsProblem.textContent = '';
     this.theme.value = preferences.theme();
     this.key.value = apiKey();
