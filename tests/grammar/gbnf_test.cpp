@@ -78,7 +78,7 @@ TEST(Gbnf, ErrorsNameTheLine) {
       {"root ::= \"\\uD800\"", "no character"},
       {"root := \"a\"", "::="},
       {"root ::= root \"a\" | \"b\"", "left recursion"},
-      {"root ::= a\na ::= b? root \"x\"\nb ::= \"y\"", "left recursion"},
+      {"root ::= a | \"z\"\na ::= b? root \"x\"\nb ::= \"y\"", "left recursion"},
       {"root ::= \"a\" root", "no text can ever match"},
       {"root ::= []", "no text can ever match"},
       {"root ::= \"\xff\"", "not UTF-8"},
