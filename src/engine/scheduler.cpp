@@ -94,8 +94,10 @@ Result<void> Scheduler::check(const Request& request) const {
   }
   if (request.constraint.grammar) {
     if (request.constraint.grammar->tokens().vocab_size() > model_.vocab_size) {
-      return fail(ErrorCode::kUsage, "the grammar was compiled for {} tokens, but the model has {}; compile it with the "
-                  "text of this model", request.constraint.grammar->tokens().vocab_size(), model_.vocab_size);
+      return fail(ErrorCode::kUsage,
+                  "the grammar was compiled for {} tokens, but the model has {}; compile it with the "
+                  "text of this model",
+                  request.constraint.grammar->tokens().vocab_size(), model_.vocab_size);
     }
     if (request.constraint.repeats && request.constraint.after.empty()) {
       return fail(ErrorCode::kUsage, "a constraint that repeats must say after which text (Constraint::after)");

@@ -112,7 +112,7 @@ class Scheduler {
   std::vector<int32_t> step_tokens_;
   std::vector<StepSequence> step_sequences_;
   std::vector<int32_t> step_logit_rows_;
-  std::vector<float> logits_;  // [logit rows, vocab]
+  std::vector<float> logits_;      // [logit rows, vocab]
   std::vector<uint64_t> allowed_;  // [vocab] bits
 };
 

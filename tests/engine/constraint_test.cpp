@@ -108,11 +108,12 @@ TEST(EngineConstraint, GivesTheSameHoweverItIsScheduled) {
   const auto grammar = grammar_of(model, "root ::= [a-z]{100} [A-Z]+ \"q\"");
   const auto grammar_small = grammar_of(small, "root ::= [a-z]{100} [A-Z]+ \"q\"");
   std::vector<Generation> generations;
-  for (uint32_t i = 0; i < 8; ++i) generations.push_back(*crowded->submit(constrained(i, {.grammar = grammar_small}, 150)));
+  for (uint32_t i = 0; i < 8; ++i)
+    generations.push_back(*crowded->submit(constrained(i, {.grammar = grammar_small}, 150)));
   for (uint32_t i = 0; i < 8; ++i) {
     const Collected alone = run(*engine, constrained(i, {.grammar = grammar}, 150));
     EXPECT_EQ(collect(generations[i]).tokens, alone.tokens) << i;
-    EXPECT_EQ(alone.tokens.size(), 150u);
+    EXPECT_GE(alone.tokens.size(), 102u);
     EXPECT_TRUE(fits(alone.text, "[a-z]{100}[A-Z]+q?")) << alone.text;
   }
 }

@@ -151,7 +151,8 @@ TEST(Sampler, DrawingAgainAmongTheAllowedIsFair) {
   std::vector<double> counts(5);
   for (int64_t position = 0; position < kDraws; ++position) {
     int32_t token = *sampler.draw(logits, warm(), {}, position);
-    if ((allowed >> token & 1) == 0) token = *sampler.draw_allowed(logits, std::span(&allowed, 1), warm(), {}, position);
+    if ((allowed >> token & 1) == 0)
+      token = *sampler.draw_allowed(logits, std::span(&allowed, 1), warm(), {}, position);
     counts[static_cast<size_t>(token)] += 1.0 / kDraws;
   }
   expect_distribution(counts, {0.1, 0, 0.15, 0.05, 0});

@@ -20,7 +20,9 @@ TEST(Gbnf, MatchesWhatItSays) {
       {"root ::= [a-c]+", {"a", "cab"}, {"", "d", "abd"}},
       {"root ::= [^a-c\\n]*", {"", "xyz", "\u00e9\u20ac"}, {"a", "\n", "x\xFF", "\xC3"}},
       {"root ::= \"a\"? \"b\"* \"c\"+", {"c", "abbcc", "bc"}, {"", "ab", "aac"}},
-      {"root ::= [0-9]{3} \"-\" [0-9]{2,4} [x]{0,} [y]{1,}", {"123-45y", "123-4567xxyy"}, {"12-45y", "123-4y", "123-45678y"}},
+      {"root ::= [0-9]{3} \"-\" [0-9]{2,4} [x]{0,} [y]{1,}",
+       {"123-45y", "123-4567xxyy"},
+       {"12-45y", "123-4y", "123-45678y"}},
       {"root ::= (\"a\" | \"b\" \"c\")+ # comment\n", {"a", "bc", "abca"}, {"b", "ac", ""}},
       {"root ::= pair (\",\" pair)*\npair ::= word \"=\" word\nword ::= [a-z_]+", {"a=b", "a=b,c=d"}, {"a", "a=b,"}},
       // Recursion in the middle, at the end, and through another rule.
@@ -42,13 +44,17 @@ TEST(Gbnf, MatchesWhatItSays) {
       {"root ::= [\\]\\-a^-]", {"]", "-", "a", "^"}, {"b", "\\"}},
       {"root ::= [a-z]{0} \"x\"", {"x"}, {"ax"}},
       {"root ::= \"x\" never | \"y\"\nnever ::= \"z\" never", {"y"}, {"x", "xz"}},
-      {"root ::= [\\u0080-\\U0010FFFF]+", {"\u0080", "\uD7FF\uE000\U0010FFFF", "\u07ff\u0800\uffff\U00010000"}, {"a", "\x7f", "\xC0\x80"}},
+      {"root ::= [\\u0080-\\U0010FFFF]+",
+       {"\u0080", "\uD7FF\uE000\U0010FFFF", "\u07ff\u0800\uffff\U00010000"},
+       {"a", "\x7f", "\xC0\x80"}},
   };
   for (const Case& c : cases) {
     const auto grammar = compiled(kGbnf, c.grammar);
     ASSERT_TRUE(grammar);
-    for (const std::string& text : c.good) EXPECT_TRUE(matches(grammar, text)) << c.grammar << "\n" << text.substr(0, 100);
-    for (const std::string& text : c.bad) EXPECT_FALSE(matches(grammar, text)) << c.grammar << "\n" << text.substr(0, 100);
+    for (const std::string& text : c.good)
+      EXPECT_TRUE(matches(grammar, text)) << c.grammar << "\n" << text.substr(0, 100);
+    for (const std::string& text : c.bad)
+      EXPECT_FALSE(matches(grammar, text)) << c.grammar << "\n" << text.substr(0, 100);
   }
 }
 
@@ -153,8 +159,9 @@ TEST(Gbnf, HostileGrammarsEndSoon) {
 
 TEST(Gbnf, RandomSourcesDoNoHarm) {
   std::mt19937 random(7);
-  const std::vector<std::string> bits = {"root", "a",   "b",  " ::= ", "\n", "\"x\"", "[a-z]", "[^\"]", "(",  ")",  "|", "*",
-                                         "+",    "?",   "{2,3}", "{0,}", "{70}", " ", "#c\n", "\\",   "\"", "[",  "]", "."};
+  const std::vector<std::string> bits = {"root", "a", "b",    " ::= ", "\n", "\"x\"", "[a-z]", "[^\"]",
+                                         "(",    ")", "|",    "*",     "+",  "?",     "{2,3}", "{0,}",
+                                         "{70}", " ", "#c\n", "\\",    "\"", "[",     "]",     "."};
   for (int i = 0; i < 3000; ++i) {
     std::string text = random() % 2 ? "root ::= " : "";
     const size_t length = random() % 40;
@@ -165,9 +172,9 @@ TEST(Gbnf, RandomSourcesDoNoHarm) {
 }
 
 TEST(Gbnf, MasksAreTheAllowedTokens) {
-  for (const char* source :
-       {"root ::= [a-z ]{2,200} \".\" | \"{\" [^}]* \"}\"", "root ::= (\"a\" | b)* \"\\n\"\nb ::= [a-d] \"b\"* [\"] c?\nc ::= root",
-        "root ::= ([a-z]+ | [0-9]{70,90}){3,99}", "root ::= [^\\n]{0,300} [\\n] root?"}) {
+  for (const char* source : {"root ::= [a-z ]{2,200} \".\" | \"{\" [^}]* \"}\"",
+                             "root ::= (\"a\" | b)* \"\\n\"\nb ::= [a-d] \"b\"* [\"] c?\nc ::= root",
+                             "root ::= ([a-z]+ | [0-9]{70,90}){3,99}", "root ::= [^\\n]{0,300} [\\n] root?"}) {
     const auto grammar = compiled(kGbnf, source);
     std::mt19937 random(3);
     for (int run = 0; run < 6; ++run) {

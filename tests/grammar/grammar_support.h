@@ -18,10 +18,12 @@ inline std::vector<std::string> small_vocabulary() {
   std::vector<std::string> tokens;
   for (int b = 0; b < 255; ++b) tokens.emplace_back(1, static_cast<char>(b));
   for (const char* word :
-       {"\", \"",  "\": ",  "\":",      "{\"",   "\"}",       "}}",     "], [",  "\"]",   "},",    "}]",  ",\"",
-        "true",    "false", "null",     "12",    "0.",        "e+",     "-1",    "the",   " cat",  "\\n", "\\u00",
-        "\xC3\xA9", "\xE2\x82", "\xAC\xF0\x9F", "\x98\x80", "\n  ", "\n    ", "  ", "[[", "[]", "{}", "ab", "abc", "abcd",
-        "\": \"", "\": [", "\": {", "name", "\"name", "value", "<tool_call>", "</tool_call>", "\n<", "\"a\"", "a\": 1"}) {
+       {"\", \"",       "\": ",        "\":",          "{\"",    "\"}",   "}}",    "], [",     "\"]",
+        "},",           "}]",          ",\"",          "true",   "false", "null",  "12",       "0.",
+        "e+",           "-1",          "the",          " cat",   "\\n",   "\\u00", "\xC3\xA9", "\xE2\x82",
+        "\xAC\xF0\x9F", "\x98\x80",    "\n  ",         "\n    ", "  ",    "[[",    "[]",       "{}",
+        "ab",           "abc",         "abcd",         "\": \"", "\": [", "\": {", "name",     "\"name",
+        "value",        "<tool_call>", "</tool_call>", "\n<",    "\"a\"", "a\": 1"}) {
     tokens.emplace_back(word);
   }
   return tokens;

@@ -117,10 +117,11 @@ class SchemaMaker {
     Json defs = Json::object();
     defs["leaf"] = leaf();
     // Recursive, and can end.
-    defs["tree"] = {{"type", "object"},
-                    {"properties",
-                     {{"v", leaf()}, {"kids", {{"type", "array"}, {"items", {{"$ref", "#/$defs/tree"}}}, {"maxItems", 3}}}}},
-                    {"required", {"v"}}};
+    defs["tree"] = {
+        {"type", "object"},
+        {"properties",
+         {{"v", leaf()}, {"kids", {{"type", "array"}, {"items", {{"$ref", "#/$defs/tree"}}}, {"maxItems", 3}}}}},
+        {"required", {"v"}}};
     Json schema = any(0);
     if (schema.is_boolean()) schema = Json::object();
     schema["$defs"] = defs;
@@ -152,7 +153,8 @@ class SchemaMaker {
         return {{"type", "string"}, {"minLength", low}, {"maxLength", low + pick(70)}};
       }
       case 5: {
-        static const char* kPatterns[] = {"^[a-c]{2,5}$", "^(yes|no)+$", "x[0-9]", "^\\w+-\\d{1,3}$", "^[^a-z]?q", "end$"};
+        static const char* kPatterns[] = {"^[a-c]{2,5}$",    "^(yes|no)+$", "x[0-9]",
+                                          "^\\w+-\\d{1,3}$", "^[^a-z]*q",   "d$"};
         return {{"type", "string"}, {"pattern", kPatterns[pick(6)]}};
       }
       case 6:
@@ -162,7 +164,8 @@ class SchemaMaker {
       case 8:
         return {{"type", {"integer", "null", "string"}}};
       case 9:
-        return {{"type", "integer"}, {pick(2) ? "exclusiveMinimum" : "exclusiveMaximum", static_cast<int64_t>(pick(200)) - 100}};
+        return {{"type", "integer"},
+                {pick(2) ? "exclusiveMinimum" : "exclusiveMaximum", static_cast<int64_t>(pick(200)) - 100}};
       case 10:
         return pick(8) ? Json{{"type", "number"}} : Json(true);
       default:
@@ -217,14 +220,36 @@ class SchemaMaker {
 
 // ---- random models ----
 
-// Draws from the mask. At first all tokens are alike; after a while those that close something are taken if they are
-// there, else short ones.
-std::string sample(const std::shared_ptr<const Grammar>& grammar, std::mt19937& random, int free_tokens, int64_t* steps) {
+// A token that brings the end nearer, if there is one: in a string, its end or what the patterns above want.
+int32_t closing(const grammar::TokenTrie& tokens, const std::vector<int32_t>& allowed, bool in_string,
+                std::mt19937& random) {
+  const auto find = [&](std::string_view bytes) {
+    const auto found = std::ranges::find_if(
+        allowed, [&](int32_t t) { return bytes.empty() ? tokens.is_end(t) : tokens.bytes(t) == bytes; });
+    return found == allowed.end() ? -1 : *found;
+  };
+  static constexpr std::string_view kOutside[] = {"", "}", "]", "0", "null", "\""};
+  static constexpr std::string_view kWanted[] = {"x", "0", "1", "q", "d", "y", "n", "o", "a", "-"};
+  if (in_string) {
+    if (const int32_t token = find("\""); token >= 0) return token;
+    if (const int32_t token = find(kWanted[random() % std::size(kWanted)]); token >= 0) return token;
+  } else {
+    for (std::string_view bytes : kOutside) {
+      if (const int32_t token = find(bytes); token >= 0) return token;
+    }
+  }
+  return allowed[random() % allowed.size()];
+}
+
+// Draws from the mask: at first all tokens are alike, after a while closing() decides.
+std::string sample(const std::shared_ptr<const Grammar>& grammar, std::mt19937& random, int free_tokens,
+                   int64_t* steps) {
   const grammar::TokenTrie& tokens = grammar->tokens();
   GrammarState state(grammar);
   std::vector<uint64_t> bits(tokens.words());
   std::vector<int32_t> allowed;
   std::string text;
+  bool in_string = false, escaped = false;
   for (int i = 0; i < free_tokens + 3000; ++i) {
     if (!state.mask(bits)) {
       ADD_FAILURE() << "nothing may follow " << text;
@@ -238,20 +263,19 @@ std::string sample(const std::shared_ptr<const Grammar>& grammar, std::mt19937& 
       }
     }
     int32_t token = allowed[random() % allowed.size()];
-    if (i >= free_tokens) {
-      const std::string_view closers[] = {"", "}", "]", "\"", "0", "null"};
-      for (std::string_view closer : closers) {
-        const auto found = std::ranges::find_if(
-            allowed, [&](int32_t t) { return closer.empty() ? tokens.is_end(t) : tokens.bytes(t) == closer; });
-        if (found == allowed.end()) continue;
-        token = *found;
-        break;
-      }
-    }
+    if (i >= free_tokens) token = closing(tokens, allowed, in_string, random);
     if (tokens.is_end(token)) return text;
     if (!state.accept(token)) {
       ADD_FAILURE() << "the mask has token " << token << ", but it is not accepted behind " << text;
       break;
+    }
+    for (char c : tokens.bytes(token)) {
+      if (in_string && !escaped && c == '\\') {
+        escaped = true;
+        continue;
+      }
+      if (c == '"' && !escaped) in_string = !in_string;
+      escaped = false;
     }
     text += tokens.bytes(token);
   }
@@ -263,9 +287,14 @@ void check_random_schemas(const std::shared_ptr<const grammar::TokenTrie>& token
                           int samples, int free_tokens) {
   std::mt19937 random(first);
   int64_t steps = 0;
+  uint32_t impossible = 0;
   for (uint32_t seed = first; seed < first + count; ++seed) {
     const Json schema = SchemaMaker(seed).make();
     const auto grammar = compile_grammar({.kind = GrammarSource::Kind::kJsonSchema, .text = schema.dump()}, "", tokens);
+    if (!grammar && grammar.error().message.find("no text can ever match") != std::string::npos) {
+      ++impossible;  // such as additionalProperties: false in one half of an allOf
+      continue;
+    }
     ASSERT_TRUE(grammar) << grammar.error().message << "\n" << schema.dump(1);
     for (int i = 0; i < samples; ++i) {
       const std::string text = sample(*grammar, random, free_tokens >> (i % 3), &steps);
@@ -274,6 +303,7 @@ void check_random_schemas(const std::shared_ptr<const grammar::TokenTrie>& token
       ASSERT_TRUE(valid(schema, schema, value)) << schema.dump(1) << "\n" << text;
     }
   }
+  EXPECT_LT(impossible, count / 10);
 }
 
 TEST(RandomSchemas, OutputValidates) { check_random_schemas(small_tokens(), 1, 200, 3, 40); }
@@ -289,8 +319,9 @@ TEST(RandomSchemas, MasksAreTheAllowedTokens) {
   std::mt19937 random(3);
   for (uint32_t seed = 20000; seed < 20030; ++seed) {
     const Json schema = SchemaMaker(seed).make();
-    const auto grammar = compiled(GrammarSource::Kind::kJsonSchema, schema.dump());
-    GrammarState state(grammar);
+    const auto grammar = compile(GrammarSource::Kind::kJsonSchema, schema.dump());
+    if (!grammar) continue;
+    GrammarState state(*grammar);
     std::vector<uint64_t> bits(small_tokens()->words());
     for (int i = 0; i < 30; ++i) {
       expect_mask_equals_brute_force(state, *small_tokens());

@@ -16,8 +16,8 @@ void check(const std::vector<Case>& cases) {
     const auto grammar = compiled(kSchema, c.schema);
     ASSERT_TRUE(grammar);
     for (const std::string& text : c.good) {
-      EXPECT_TRUE(matches(grammar, text)) << c.schema << "\nshould take " << text.substr(0, 200) << "\nstops at byte "
-                                          << fitting(grammar, text);
+      EXPECT_TRUE(matches(grammar, text))
+          << c.schema << "\nshould take " << text.substr(0, 200) << "\nstops at byte " << fitting(grammar, text);
     }
     for (const std::string& text : c.bad) {
       EXPECT_FALSE(matches(grammar, text)) << c.schema << "\nshould refuse " << text.substr(0, 200);
@@ -36,9 +36,13 @@ TEST(JsonSchema, PlainTypes) {
       {R"({"type":"null"})", {"null"}, {"nul", "\"null\""}},
       {R"({"type":["string","null"]})", {"\"a\"", "null"}, {"1", "true"}},
       {R"({"type":"string","nullable":true})", {"\"a\"", "null"}, {"1"}},
-      {"true", {"1", "{}", "[1, {\"a\": null}]", "{\"a\":{\"b\":[]}}", "[\n  1,\n  2\n]"}, {"", "[1,]", "{a:1}", "{\"a\"}"}},
+      {"true",
+       {"1", "{}", "[1, {\"a\": null}]", "{\"a\":{\"b\":[]}}", "[\n  1,\n  2\n]"},
+       {"", "[1,]", "{a:1}", "{\"a\"}"}},
       {"{}", {"null", "\"x\""}, {"x"}},
-      {R"({"type":"object"})", {"{}", "{\"a\": 1}", "{\n  \"a\": 1,\n  \"b\": [true]\n}"}, {"[]", "{\"a\": 1,}", "{\"a\" 1}"}},
+      {R"({"type":"object"})",
+       {"{}", "{\"a\": 1}", "{\n  \"a\": 1,\n  \"b\": [true]\n}"},
+       {"[]", "{\"a\": 1,}", "{\"a\" 1}"}},
       {R"({"type":"array"})", {"[]", "[1, \"a\", null]"}, {"{}", "[1 2]"}},
   });
 }
@@ -63,16 +67,26 @@ TEST(JsonSchema, Strings) {
       {R"({"type":"string","maxLength":100000})", {R"("")", "\"" + long_text + "\""}, {"\"x" + long_text + "\""}},
       {R"({"type":"string","minLength":1})", {R"("a")", "\"" + long_text + "\""}, {R"("")"}},
       {R"({"type":"string","minLength":99999,"maxLength":100000})", {"\"" + long_text + "\""}, {R"("x")"}},
-      {R"({"type":"string","pattern":"^[a-z]{2,4}-\\d+$"})", {R"("ab-1")", R"("abcd-123")"}, {R"("a-1")", R"("ab-")", R"("xab-1 ")"}},
+      {R"({"type":"string","pattern":"^[a-z]{2,4}-\\d+$"})",
+       {R"("ab-1")", R"("abcd-123")"},
+       {R"("a-1")", R"("ab-")", R"("xab-1 ")"}},
       {R"({"type":"string","pattern":"b+"})", {R"("b")", R"("abbbc")", R"("\nb")"}, {R"("")", R"("ac")"}},
       {R"({"type":"string","pattern":"^a|b$"})", {R"("a")", R"("axx")", R"("xb")"}, {R"("xa")", R"("bx")"}},
       {R"({"type":"string","pattern":"^(foo|ba[rz])?$"})", {R"("")", R"("foo")", R"("baz")"}, {R"("fo")", R"("bax")"}},
-      {R"({"type":"string","pattern":"^[^x]$"})", {R"("a")", R"("\"")", R"("\\")", R"("\n")"}, {R"("x")", R"(""")", R"("\")"}},
+      {R"({"type":"string","pattern":"^[^x]$"})",
+       {R"("a")", R"("\"")", R"("\\")", R"("\n")"},
+       {R"("x")", R"(""")", R"("\")"}},
       {R"({"type":"string","pattern":"^.\\.\\$\\u0041$"})", {R"("x.$A")"}, {R"("xx$A")"}},
-      {R"({"type":"string","pattern":"^[a-zA-Z0-9_-]+$","maxLength":3})", {R"("a")", R"("a_-")"}, {R"("")", R"("abcd")", R"("a b")"}},
+      {R"({"type":"string","pattern":"^[a-zA-Z0-9_-]+$","maxLength":3})",
+       {R"("a")", R"("a_-")"},
+       {R"("")", R"("abcd")", R"("a b")"}},
       {R"({"type":"string","pattern":"^[ab]{1,90000}$"})", {R"("abab")"}, {R"("")", R"("abc")"}},
-      {R"({"type":"string","format":"date"})", {R"("2024-02-28")", R"("1999-12-31")"}, {R"("2024-13-01")", R"("2024-02-30")", R"("24-01-01")"}},
-      {R"({"type":"string","format":"date-time"})", {R"("2024-02-28T23:59:59Z")", R"("2024-02-28T00:00:00.5+02:00")"}, {R"("2024-02-28")", R"("2024-02-28T24:00:00Z")"}},
+      {R"({"type":"string","format":"date"})",
+       {R"("2024-02-28")", R"("1999-12-31")"},
+       {R"("2024-13-01")", R"("2024-02-30")", R"("24-01-01")"}},
+      {R"({"type":"string","format":"date-time"})",
+       {R"("2024-02-28T23:59:59Z")", R"("2024-02-28T00:00:00.5+02:00")"},
+       {R"("2024-02-28")", R"("2024-02-28T24:00:00Z")"}},
       {R"({"type":"string","format":"uuid"})", {R"("123e4567-e89b-12d3-a456-426614174000")"}, {R"("123e4567")"}},
       {R"({"type":"string","format":"email"})", {R"("a.b@example.org")"}, {R"("a@b")", R"("@b.c")"}},
       {R"({"type":"string","format":"ipv4"})", {R"("192.168.0.255")"}, {R"("256.1.1.1")", R"("1.2.3")"}},
@@ -83,41 +97,64 @@ TEST(JsonSchema, Strings) {
 TEST(JsonSchema, Numbers) {
   check({
       {R"({"type":"integer","minimum":0})", {"0", "7", "123456789"}, {"-1", "-0", "1.5"}},
-      {R"({"type":"integer","minimum":-12,"maximum":105})", {"-12", "-9", "-1", "0", "9", "10", "99", "100", "105"}, {"-13", "-20", "106", "110", "200", "1000", "01", "-0"}},
+      {R"({"type":"integer","minimum":-12,"maximum":105})",
+       {"-12", "-9", "-1", "0", "9", "10", "99", "100", "105"},
+       {"-13", "-20", "106", "110", "200", "1000", "01", "-0"}},
       {R"({"type":"integer","exclusiveMinimum":0,"exclusiveMaximum":10})", {"1", "9"}, {"0", "10"}},
       {R"({"type":"integer","minimum":0,"exclusiveMinimum":true})", {"1"}, {"0"}},
       {R"({"type":"integer","minimum":1.5,"maximum":3.5})", {"2", "3"}, {"1", "4"}},
-      {R"({"type":"integer","minimum":9223372036854775000,"maximum":9223372036854775807})", {"9223372036854775001"}, {"9223372036854774999", "1"}},
+      {R"({"type":"integer","minimum":9223372036854775000,"maximum":9223372036854775807})",
+       {"9223372036854775001"},
+       {"9223372036854774999", "1"}},
       {R"({"type":"integer","maximum":-5})", {"-5", "-10", "-99"}, {"-4", "0", "5"}},
       {R"({"type":"number","minimum":0,"maximum":1})", {"0", "1", "0.5", "1.0", "0.0"}, {"1.01", "-0.5", "2", "10"}},
       {R"({"type":"number","minimum":0})", {"0", "0.25", "17.5"}, {"-1", "-0.1"}},
-      {R"({"type":"number","exclusiveMinimum":0,"maximum":0.5})", {"0.1", "0.5", "0.50", "0.001"}, {"0", "0.0", "0.51", "0.6", "1"}},
-      {R"({"type":"number","minimum":-1.25,"exclusiveMaximum":2.5})", {"-1.25", "-1.2", "-1", "-0.3", "0", "2.4", "2.49", "2"}, {"-1.26", "-1.3", "-2", "2.5", "2.50", "2.51", "3"}},
-      {R"({"type":"number","minimum":99.5,"maximum":1200.25})", {"99.5", "99.9", "100", "999.99", "1200.25", "1200.2"}, {"99.4", "99", "1200.26", "1201", "9"}},
+      {R"({"type":"number","exclusiveMinimum":0,"maximum":0.5})",
+       {"0.1", "0.5", "0.50", "0.001"},
+       {"0", "0.0", "0.51", "0.6", "1"}},
+      {R"({"type":"number","minimum":-1.25,"exclusiveMaximum":2.5})",
+       {"-1.25", "-1.2", "-1", "-0.3", "0", "2.4", "2.49", "2"},
+       {"-1.26", "-1.3", "-2", "2.5", "2.50", "2.51", "3"}},
+      {R"({"type":"number","minimum":99.5,"maximum":1200.25})",
+       {"99.5", "99.9", "100", "999.99", "1200.25", "1200.2"},
+       {"99.4", "99", "1200.26", "1201", "9"}},
       {R"({"type":"number","minimum":1e-7,"maximum":1e3})", {"0.0000001", "1000", "5"}, {"0.00000001", "0", "1000.1"}},
       {R"({"type":"integer","multipleOf":1})", {"5"}, {"0.5"}},
   });
 }
 
 TEST(JsonSchema, Objects) {
-  const char* abc = R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{"type":"null"}},"required":["b"]})";
+  const char* abc =
+      R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{"type":"null"}},"required":["b"]})";
   check({
-      {abc, {R"({"b": "x"})", R"({"a": 1, "b": "x"})", R"({"a":1,"b":"x","c":null})", R"({"b":"","c":null})"},
-       {"{}", R"({"a": 1})", R"({"b": 1})", R"({"b":"x","a":1})", R"({"b":"x","d":1})", R"({"a":1,})", R"({"a":1"b":"x"})", R"({,"b":"x"})"}},
+      {abc,
+       {R"({"b": "x"})", R"({"a": 1, "b": "x"})", R"({"a":1,"b":"x","c":null})", R"({"b":"","c":null})"},
+       {"{}", R"({"a": 1})", R"({"b": 1})", R"({"b":"x","a":1})", R"({"b":"x","d":1})", R"({"a":1,})",
+        R"({"a":1"b":"x"})", R"({,"b":"x"})"}},
       {R"({"type":"object","properties":{"a":true},"additionalProperties":{"type":"integer"}})",
        {"{}", R"({"a":[]})", R"({"a":"x","ab":1,"":2})", R"({"b":1,"c":2})", "{\"\u00e9\":1}"},
        {R"({"b":"x"})", R"({"b":1,"a":1})", R"({"\u0061":1})"}},
       {"{\"properties\":{\"\u00e9\":true,\"a\\\"b\":true},\"additionalProperties\":{\"type\":\"integer\"}}",
        {"{\"\u00e9\":\"x\"}", "{\"\u00e8\":1}", R"({"a\"b":"x"})", R"({"ab":1})", R"({"a":1})"},
        {"{\"\u00e8\":\"x\"}", R"({"ab":"x"})"}},
-      {R"({"type":"object","additionalProperties":{"type":"boolean"}})", {"{}", R"({"x":true,"y":false})"}, {R"({"x":1})"}},
+      {R"({"type":"object","additionalProperties":{"type":"boolean"}})",
+       {"{}", R"({"x":true,"y":false})"},
+       {R"({"x":1})"}},
       {R"({"type":"object","properties":{},"additionalProperties":false})", {"{}"}, {R"({"x":1})"}},
       {R"({"type":"object","required":["k"]})", {R"({"k":1})"}, {"{}"}},
       {R"({"type":"object","properties":{"a":false,"b":true}})", {"{}", R"({"b":1})"}, {R"({"a":1})"}},
-      {R"({"type":"object","patternProperties":{"^x-":{"type":"integer"}},"additionalProperties":false})", {"{}", R"({"x-a":1,"x-b":2})"}, {R"({"y":1})", R"({"x-a":"b"})"}},
-      {R"({"type":"object","additionalProperties":{"type":"integer"},"minProperties":1,"maxProperties":2})", {R"({"a":1})", R"({"a":1,"b":2})"}, {"{}", R"({"a":1,"b":2,"c":3})"}},
-      {R"({"type":"object","properties":{"a":{"const":1},"b":{"const":2},"c":{"const":3}},"minProperties":1,"maxProperties":2})", {R"({"a":1})", R"({"a":1,"b":2})"}, {"{}", R"({"a":1,"b":2,"c":3})"}},
-      {R"({"type":"object","properties":{"a\nb":{"type":"null"}},"required":["a\nb"]})", {R"({"a\nb":null})"}, {"{\"a\nb\":null}"}},
+      {R"({"type":"object","patternProperties":{"^x-":{"type":"integer"}},"additionalProperties":false})",
+       {"{}", R"({"x-a":1,"x-b":2})"},
+       {R"({"y":1})", R"({"x-a":"b"})"}},
+      {R"({"type":"object","additionalProperties":{"type":"integer"},"minProperties":1,"maxProperties":2})",
+       {R"({"a":1})", R"({"a":1,"b":2})"},
+       {"{}", R"({"a":1,"b":2,"c":3})"}},
+      {R"({"type":"object","properties":{"a":{"const":1},"b":{"const":2},"c":{"const":3}},"minProperties":1,"maxProperties":2})",
+       {R"({"a":1})", R"({"a":1,"b":2})"},
+       {"{}", R"({"a":1,"b":2,"c":3})"}},
+      {R"({"type":"object","properties":{"a\nb":{"type":"null"}},"required":["a\nb"]})",
+       {R"({"a\nb":null})"},
+       {"{\"a\nb\":null}"}},
   });
 }
 
@@ -126,21 +163,33 @@ TEST(JsonSchema, Arrays) {
   for (int i = 1; i < 5000; ++i) many += ", 1";
   check({
       {R"({"type":"array","items":{"type":"integer"}})", {"[]", "[1]", "[1, 2,3]"}, {"[\"a\"]", "[1,]", "[,1]"}},
-      {R"({"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":3})", {"[1,2]", "[1, 2, 3]"}, {"[]", "[1]", "[1,2,3,4]"}},
+      {R"({"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":3})",
+       {"[1,2]", "[1, 2, 3]"},
+       {"[]", "[1]", "[1,2,3,4]"}},
       {R"({"type":"array","items":{"type":"integer"},"minItems":1})", {"[1]", "[1,2]"}, {"[]"}},
-      {R"({"type":"array","items":{"type":"integer"},"minItems":5000,"maxItems":100000})", {many + "]", many + ",1]"}, {"[1]"}},
+      {R"({"type":"array","items":{"type":"integer"},"minItems":5000,"maxItems":100000})",
+       {many + "]", many + ",1]"},
+       {"[1]"}},
       {R"({"type":"array","items":{"type":"integer"},"maxItems":5000})", {"[]", many + "]"}, {many + ",1]"}},
       {R"({"type":"array","maxItems":0})", {"[]"}, {"[1]"}},
       {R"({"type":"array","items":false})", {"[]"}, {"[1]"}},
-      {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":false})", {"[]", "[1]", "[1,\"a\"]"}, {"[\"a\"]", "[1,\"a\",1]"}},
-      {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":{"type":"null"},"minItems":2,"maxItems":4})", {"[1,\"a\"]", "[1,\"a\",null,null]"}, {"[1]", "[1,\"a\",null,null,null]", "[1,\"a\",1]"}},
-      {R"({"type":"array","items":{"type":"array","items":{"type":"array","items":{"type":"boolean"}}}})", {"[[[true],[]],[]]"}, {"[[true]]"}},
+      {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":false})",
+       {"[]", "[1]", "[1,\"a\"]"},
+       {"[\"a\"]", "[1,\"a\",1]"}},
+      {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":{"type":"null"},"minItems":2,"maxItems":4})",
+       {"[1,\"a\"]", "[1,\"a\",null,null]"},
+       {"[1]", "[1,\"a\",null,null,null]", "[1,\"a\",1]"}},
+      {R"({"type":"array","items":{"type":"array","items":{"type":"array","items":{"type":"boolean"}}}})",
+       {"[[[true],[]],[]]"},
+       {"[[true]]"}},
   });
 }
 
 TEST(JsonSchema, ChoicesAndConstants) {
   check({
-      {R"({"enum":["a","ab",1,null,[1,{"x":2}]]})", {R"("a")", R"("ab")", "1", "null", "[1, {\"x\": 2}]", "[1,{\"x\":2}]"}, {R"("b")", "2", "12", "[1]"}},
+      {R"({"enum":["a","ab",1,null,[1,{"x":2}]]})",
+       {R"("a")", R"("ab")", "1", "null", "[1, {\"x\": 2}]", "[1,{\"x\":2}]"},
+       {R"("b")", "2", "12", "[1]"}},
       {R"({"type":"string","enum":["a",1]})", {R"("a")"}, {"1"}},
       {R"({"type":"integer","enum":[1,5,9],"minimum":4})", {"5", "9"}, {"1"}},
       {R"({"const":{"a":[true]}})", {R"({"a": [true]})"}, {"{}"}},
@@ -148,11 +197,20 @@ TEST(JsonSchema, ChoicesAndConstants) {
       {R"({"oneOf":[{"type":"integer"},{"type":"string"}]})", {"5", R"("a")"}, {"null"}},
       {R"({"oneOf":[{"const":"x","title":"X"},{"const":"y"}]})", {R"("x")", R"("y")"}, {R"("z")"}},
       {R"({"oneOf":[{"type":"object","properties":{"k":{"const":"a"},"v":{"type":"integer"}},"required":["k","v"]},{"type":"object","properties":{"k":{"const":"b"},"w":{"type":"string"}},"required":["k","w"]}]})",
-       {R"({"k":"a","v":1})", R"({"k":"b","w":""})"}, {R"({"k":"a","w":""})", R"({"k":"b","v":1})"}},
-      {R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"anyOf":[{"required":["a"]},{"required":["b"]}]})", {R"({"a":1})", R"({"b":1})", R"({"a":1,"b":2})"}, {"{}"}},
-      {R"({"allOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},{"type":"object","properties":{"b":{"type":"null"}},"required":["b"]}]})", {R"({"a":1,"b":null})"}, {R"({"a":1})", R"({"b":null})"}},
-      {R"({"allOf":[{"type":["integer","null"],"minimum":3},{"type":"number","maximum":5}]})", {"3", "5"}, {"2", "6", "null", "3.5"}},
-      {R"({"allOf":[{"properties":{"a":{"type":"integer"}},"additionalProperties":false},{"properties":{"a":{"minimum":3},"b":true}}],"type":"object"})", {"{}", R"({"a":3})"}, {R"({"a":2})", R"({"b":1})"}},
+       {R"({"k":"a","v":1})", R"({"k":"b","w":""})"},
+       {R"({"k":"a","w":""})", R"({"k":"b","v":1})"}},
+      {R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"anyOf":[{"required":["a"]},{"required":["b"]}]})",
+       {R"({"a":1})", R"({"b":1})", R"({"a":1,"b":2})"},
+       {"{}"}},
+      {R"({"allOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},{"type":"object","properties":{"b":{"type":"null"}},"required":["b"]}]})",
+       {R"({"a":1,"b":null})"},
+       {R"({"a":1})", R"({"b":null})"}},
+      {R"({"allOf":[{"type":["integer","null"],"minimum":3},{"type":"number","maximum":5}]})",
+       {"3", "5"},
+       {"2", "6", "null", "3.5"}},
+      {R"({"allOf":[{"properties":{"a":{"type":"integer"}},"additionalProperties":false},{"properties":{"a":{"minimum":3},"b":true}}],"type":"object"})",
+       {"{}", R"({"a":3})"},
+       {R"({"a":2})", R"({"b":1})"}},
       {R"({"anyOf":[{"enum":["a"]},{"enum":["b"]}],"type":"string"})", {R"("a")", R"("b")"}, {R"("c")"}},
   });
 }
@@ -160,11 +218,20 @@ TEST(JsonSchema, ChoicesAndConstants) {
 TEST(JsonSchema, References) {
   check({
       {R"({"$defs":{"node":{"type":"object","properties":{"v":{"type":"integer"},"next":{"anyOf":[{"$ref":"#/$defs/node"},{"type":"null"}]}},"required":["v","next"]}},"$ref":"#/$defs/node"})",
-       {R"({"v":1,"next":null})", R"({"v":1,"next":{"v":2,"next":null}})"}, {R"({"v":1})", R"({"v":1,"next":{}})"}},
-      {R"({"type":"object","properties":{"children":{"type":"array","items":{"$ref":"#"}}},"required":["children"]})", {R"({"children":[]})", R"({"children":[{"children":[]}]})"}, {R"({"children":[{}]})"}},
-      {R"({"definitions":{"a b":{"type":"integer"}},"type":"array","items":{"$ref":"#/definitions/a%20b","description":"n"}})", {"[1]"}, {"[\"a\"]"}},
-      {R"({"$defs":{"s":{"type":"string"}},"type":"object","properties":{"x":{"$ref":"#/$defs/s","maxLength":1}}})", {R"({"x":"a"})"}, {R"({"x":"ab"})", R"({"x":1})"}},
-      {R"({"$defs":{"t":{"type":"object","properties":{"n":{"allOf":[{"$ref":"#/$defs/t"}],"description":"more"}}}},"$ref":"#/$defs/t"})", {"{}", R"({"n":{"n":{}}})"}, {R"({"n":1})"}},
+       {R"({"v":1,"next":null})", R"({"v":1,"next":{"v":2,"next":null}})"},
+       {R"({"v":1})", R"({"v":1,"next":{}})"}},
+      {R"({"type":"object","properties":{"children":{"type":"array","items":{"$ref":"#"}}},"required":["children"]})",
+       {R"({"children":[]})", R"({"children":[{"children":[]}]})"},
+       {R"({"children":[{}]})"}},
+      {R"({"definitions":{"a b":{"type":"integer"}},"type":"array","items":{"$ref":"#/definitions/a%20b","description":"n"}})",
+       {"[1]"},
+       {"[\"a\"]"}},
+      {R"({"$defs":{"s":{"type":"string"}},"type":"object","properties":{"x":{"$ref":"#/$defs/s","maxLength":1}}})",
+       {R"({"x":"a"})"},
+       {R"({"x":"ab"})", R"({"x":1})"}},
+      {R"({"$defs":{"t":{"type":"object","properties":{"n":{"allOf":[{"$ref":"#/$defs/t"}],"description":"more"}}}},"$ref":"#/$defs/t"})",
+       {"{}", R"({"n":{"n":{}}})"},
+       {R"({"n":1})"}},
   });
 }
 

@@ -15,7 +15,8 @@ std::string request(bool parallel = false, bool opened = false, const std::strin
 
 TEST(ToolCalls, Hermes) {
   const auto grammar = compiled(kCalls, request());
-  const std::string call = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\", \"days\": 3}}\n</tool_call>";
+  const std::string call =
+      "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\", \"days\": 3}}\n</tool_call>";
   const std::string time = "<tool_call>\n{\"name\": \"get_time\", \"arguments\": {}}\n</tool_call>";
   EXPECT_TRUE(matches(grammar, call));
   EXPECT_TRUE(matches(grammar, time));
@@ -52,8 +53,10 @@ TEST(ToolCalls, QwenXml) {
   EXPECT_TRUE(matches(grammar, call + "\n" + time));
   for (const char* bad : {
            "<tool_call>\n<function=get_weather>\n</function>\n</tool_call>",
-           "<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n</parameter>\n<parameter=days>\nx\n</parameter>\n</function>\n</tool_call>",
-           "<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n</parameter>\n<parameter=unit>\nK\n</parameter>\n</function>\n</tool_call>",
+           "<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n</parameter>\n<parameter=days>\nx\n</"
+           "parameter>\n</function>\n</tool_call>",
+           "<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n</parameter>\n<parameter=unit>\nK\n</"
+           "parameter>\n</function>\n</tool_call>",
            "<tool_call>\n<function=get_weather>\n<parameter=town>\nx\n</parameter>\n</function>\n</tool_call>",
        }) {
     EXPECT_FALSE(matches(grammar, bad)) << bad;
@@ -67,7 +70,8 @@ TEST(ToolCalls, Llama3AndMistral) {
 
   // The vocabulary has the opener as a control token: text that spells it is not the token.
   const auto mistral = compiled(kCalls, request(true), "mistral");
-  const std::string list = R"([{"name": "get_time", "arguments": {}}, {"name": "get_weather", "arguments": {"city": "x"}, "id": "abcDEF123"}])";
+  const std::string list =
+      R"([{"name": "get_time", "arguments": {}}, {"name": "get_weather", "arguments": {"city": "x"}, "id": "abcDEF123"}])";
   EXPECT_TRUE(matches(mistral, "\xFF[TOOL_CALLS]" + list));
   EXPECT_FALSE(matches(mistral, "[TOOL_CALLS]" + list));
   GrammarState state(mistral);
@@ -85,18 +89,22 @@ TEST(ToolCalls, Llama3AndMistral) {
   const auto tokens = std::make_shared<const grammar::TokenTrie>(bytes, std::vector<int32_t>{});
   const auto grammar = compile_grammar({.kind = kCalls, .text = request(true)}, "mistral", tokens);
   ASSERT_TRUE(grammar);
-  EXPECT_TRUE(matches(*grammar, "\xFF[TOOL_CALLS]get_time\xFF[ARGS]{}\xFF[TOOL_CALLS]get_weather\xFF[ARGS]{\"city\": \"\"}"));
+  EXPECT_TRUE(
+      matches(*grammar, "\xFF[TOOL_CALLS]get_time\xFF[ARGS]{}\xFF[TOOL_CALLS]get_weather\xFF[ARGS]{\"city\": \"\"}"));
   EXPECT_FALSE(matches(*grammar, "\xFF[TOOL_CALLS]get_rain\xFF[ARGS]{}"));
 }
 
 TEST(ToolCalls, StrictToolsFailClosedAndOthersLeaveKeywordsOut) {
   const auto tool = [](bool strict, const char* schema) {
-    return fmt::format(R"({{"tools":[{{"type":"function","function":{{"name":"f","strict":{},"parameters":{}}}}}]}})", strict, schema);
+    return fmt::format(R"({{"tools":[{{"type":"function","function":{{"name":"f","strict":{},"parameters":{}}}}}]}})",
+                       strict, schema);
   };
-  const char* schema = R"({"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"},"uniqueItems":true}}})";
+  const char* schema =
+      R"({"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"},"uniqueItems":true}}})";
   const std::string error = error_of(kCalls, tool(true, schema));
   EXPECT_NE(error.find("tool f at #/properties/a: uniqueItems"), std::string::npos) << error;
-  EXPECT_TRUE(matches(compiled(kCalls, tool(false, schema)), "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, 1]}}\n</tool_call>"));
+  EXPECT_TRUE(matches(compiled(kCalls, tool(false, schema)),
+                      "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, 1]}}\n</tool_call>"));
   EXPECT_FALSE(error_of(kCalls, tool(false, R"({"type":"objec"})")).empty());
   EXPECT_FALSE(error_of(kCalls, "{}").empty());
   EXPECT_FALSE(error_of(kCalls, R"({"tools":[]})").empty());

@@ -257,7 +257,8 @@ class Builder {
   StateId add(State state) {
     if (out_.states.size() >= kMaxStates) {
       if (!failure_) {
-        failure_ = fail(ErrorCode::kUsage, "the grammar is too large: it needs more than {} states; fewer or smaller "
+        failure_ = fail(ErrorCode::kUsage,
+                        "the grammar is too large: it needs more than {} states; fewer or smaller "
                         "repetitions would work",
                         kMaxStates);
       }
@@ -411,9 +412,8 @@ class Builder {
 
   bool has_rule(ExprId id) const {
     const Expr& e = rules_.at(id);
-    return e.kind == Kind::kRule || e.kind == Kind::kFields || std::ranges::any_of(e.parts, [&](ExprId part) {
-             return has_rule(part);
-           });
+    return e.kind == Kind::kRule || e.kind == Kind::kFields ||
+           std::ranges::any_of(e.parts, [&](ExprId part) { return has_rule(part); });
   }
 
   // `tail`: the byte that follows, or -1.
@@ -438,7 +438,8 @@ class Builder {
       if (const auto run = body_of(body)) return emit_run(*run, e, -1, next);
       if (nullable_[static_cast<size_t>(body)]) {
         if (!failure_) {
-          failure_ = fail(ErrorCode::kUsage, "something that may be empty is repeated up to {} times; that many must "
+          failure_ = fail(ErrorCode::kUsage,
+                          "something that may be empty is repeated up to {} times; that many must "
                           "not be empty, or fewer be wanted",
                           std::max(e.min, e.max));
         }
@@ -585,8 +586,8 @@ Result<Automaton> build_automaton(const Rules& rules) { return Builder(rules).bu
 ExprId json_char(Rules& rules) {
   const CharSet plain = inverted(normalized({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}));
   const CharSet hex = normalized({{'0', '9'}, {'a', 'f'}, {'A', 'F'}});
-  const CharSet short_escapes = normalized(
-      {{'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}});
+  const CharSet short_escapes =
+      normalized({{'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}});
   const ExprId digit = rules.chars(hex);
   // No surrogates: a lone one is no character, and what a pair stands for can be written as it is.
   const CharSet not_d = normalized({{'0', '9'}, {'a', 'c'}, {'A', 'C'}, {'e', 'f'}, {'E', 'F'}});
@@ -595,8 +596,8 @@ ExprId json_char(Rules& rules) {
        rules.choice({rules.sequence({rules.chars(not_d), digit}),
                      rules.sequence({rules.chars({{'D', 'D'}, {'d', 'd'}}), rules.chars({{'0', '7'}})})}),
        digit, digit});
-  return rules.choice({rules.chars(plain),
-                       rules.sequence({rules.bytes("\\"), rules.choice({rules.chars(short_escapes), unicode})})});
+  return rules.choice(
+      {rules.chars(plain), rules.sequence({rules.bytes("\\"), rules.choice({rules.chars(short_escapes), unicode})})});
 }
 
 }  // namespace hearth::grammar

@@ -19,10 +19,10 @@
 namespace hearth::grammar {
 namespace {
 
-constexpr int kMaxNesting = 200;     // of brackets, and so of schemas
-constexpr int kMaxMembers = 4096;    // of one object: they are looked up one by one
+constexpr int kMaxNesting = 200;   // of brackets, and so of schemas
+constexpr int kMaxMembers = 4096;  // of one object: they are looked up one by one
 constexpr int64_t kMaxSchemas = 300'000;
-constexpr int kMaxReferences = 32;   // "$ref" to "$ref"
+constexpr int kMaxReferences = 32;  // "$ref" to "$ref"
 constexpr size_t kMaxPrefixItems = 256;
 constexpr int64_t kMaxCount = 1'000'000'000;
 
@@ -67,11 +67,10 @@ class Limits final : public nlohmann::json_sax<Json> {
 };
 
 std::string_view format_pattern(std::string_view format) {
-#define HEARTH_DATE                                                                                     \
+#define HEARTH_DATE                                                                                      \
   "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|" /* no leap */ \
   "02-(0[1-9]|1[0-9]|2[0-8]))"
-#define HEARTH_TIME \
-  "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+#define HEARTH_TIME "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
   static const std::map<std::string_view, std::string_view> kPatterns = {
       {"date", "^" HEARTH_DATE "$"},
       {"time", "^" HEARTH_TIME "$"},
@@ -154,8 +153,8 @@ struct SchemaCompiler::Library {
   // min to max of the same kind. `item` is cheap to repeat.
   ExprId list(ExprId item, int32_t min, int32_t max) {
     if (max == 0) return rules.bytes("");
-    const ExprId more = rules.repeat(rules.sequence({comma(), item}), std::max(0, min - 1),
-                                     max == kUnbounded ? kUnbounded : max - 1);
+    const ExprId more =
+        rules.repeat(rules.sequence({comma(), item}), std::max(0, min - 1), max == kUnbounded ? kUnbounded : max - 1);
     const ExprId all = rules.sequence({item, more});
     return min == 0 ? rules.optional(all) : all;
   }
@@ -165,10 +164,9 @@ struct SchemaCompiler::Library {
       value_rule = rules.add_rule("json");
       const ExprId value = rules.rule(value_rule);
       const ExprId pair = rules.sequence({string(0, kUnbounded), colon(), value});
-      rules.rules[static_cast<size_t>(value_rule)].body =
-          rules.choice({object(rules.fields(comma(), {}, {}, pair)), array(list(value, 0, kUnbounded)),
-                        string(0, kUnbounded), number_in(rules, {}), rules.bytes("true"), rules.bytes("false"),
-                        rules.bytes("null")});
+      rules.rules[static_cast<size_t>(value_rule)].body = rules.choice(
+          {object(rules.fields(comma(), {}, {}, pair)), array(list(value, 0, kUnbounded)), string(0, kUnbounded),
+           number_in(rules, {}), rules.bytes("true"), rules.bytes("false"), rules.bytes("null")});
     }
     return rules.rule(value_rule);
   }
@@ -298,8 +296,8 @@ class SchemaCompiler::Document {
     if (options_.lenient) return {};
     for (const auto& [key, value] : schema.items()) {
       static constexpr std::string_view kUnsupported[] = {
-          "not",          "if",         "dependentRequired", "dependentSchemas", "dependencies", "contains",
-          "multipleOf",   "uniqueItems", "propertyNames",    "$dynamicRef",      "$recursiveRef"};
+          "not",        "if",          "dependentRequired", "dependentSchemas", "dependencies", "contains",
+          "multipleOf", "uniqueItems", "propertyNames",     "$dynamicRef",      "$recursiveRef"};
       if (std::ranges::find(kUnsupported, key) == std::end(kUnsupported)) continue;
       if (key == "uniqueItems" && value == Json(false)) continue;
       if (key == "multipleOf" && value == Json(1) && types_of(schema) == std::vector<std::string>{"integer"}) continue;
@@ -315,16 +313,14 @@ class SchemaCompiler::Document {
     if (!schema.is_object()) return error(path, "a schema", "must be an object or a boolean");
     HEARTH_TRY(check_keywords(schema, path));
     if (const Json* reference = find(schema, "$ref")) {
-      const auto others = std::ranges::count_if(schema.items(), [](const auto& item) {
-        return is_assertion(item.key()) && item.key() != "$ref";
-      });
+      const auto others = std::ranges::count_if(
+          schema.items(), [](const auto& item) { return is_assertion(item.key()) && item.key() != "$ref"; });
       if (others == 0) return reference_to(*reference, path);
     }
     // One part and notes around it, as generators of schemas write references: it may be recursive.
     if (const Json* all = find(schema, "allOf"); all && all->is_array() && all->size() == 1) {
-      const auto others = std::ranges::count_if(schema.items(), [](const auto& item) {
-        return is_assertion(item.key()) && item.key() != "allOf";
-      });
+      const auto others = std::ranges::count_if(
+          schema.items(), [](const auto& item) { return is_assertion(item.key()) && item.key() != "allOf"; });
       if (others == 0) return this->schema((*all)[0], path + "/allOf/0", depth + 1);
     }
     if (has_any(schema, {"$ref", "allOf"})) {
@@ -558,7 +554,8 @@ class SchemaCompiler::Document {
 
     if (fields.empty() && rest >= 0 && (least > 0 || most != kUnbounded)) {
       // A name may come twice: then there are fewer.
-      if (least > 1 && !options_.lenient) return error(path, "minProperties", "of more than 1 beside names that are free");
+      if (least > 1 && !options_.lenient)
+        return error(path, "minProperties", "of more than 1 beside names that are free");
       if (most != kUnbounded && most < least) return rules_.choice({});
       const ExprId pair = rules_.rule(rules_.add_rule(path, rest));
       return lib_.object(lib_.list(pair, static_cast<int32_t>(least), static_cast<int32_t>(most)));
@@ -637,8 +634,8 @@ class SchemaCompiler::Document {
       for (const auto& [c, child] : node.next) {
         std::string spelled = json_text(utf8(c));
         known.push_back({c, c});
-        ways.push_back(rules_.sequence({rules_.bytes(spelled.substr(1, spelled.size() - 2)),
-                                        rules_.rule(rule_of[static_cast<size_t>(child)])}));
+        ways.push_back(rules_.sequence(
+            {rules_.bytes(spelled.substr(1, spelled.size() - 2)), rules_.rule(rule_of[static_cast<size_t>(child)])}));
       }
       if (!node.ends) ways.push_back(rules_.bytes("\""));
       ways.push_back(rules_.sequence({rules_.chars(intersection(kPlain, inverted(normalized(std::move(known))))),
@@ -667,7 +664,8 @@ class SchemaCompiler::Document {
       items = find(schema, "additionalItems");
     }
     if (first && !first->is_array()) return error(path, "prefixItems", "must be an array");
-    if (first && first->size() > kMaxPrefixItems) return error(path, "prefixItems", "has more than {}", kMaxPrefixItems);
+    if (first && first->size() > kMaxPrefixItems)
+      return error(path, "prefixItems", "has more than {}", kMaxPrefixItems);
 
     const auto fixed = first ? static_cast<int64_t>(first->size()) : 0;
     ExprId after = -1;  // items behind the first ones
@@ -686,13 +684,14 @@ class SchemaCompiler::Document {
     // From the back: what may follow the first n items.
     ExprId rest = rules_.bytes("");
     if (after >= 0 && (most == kUnbounded || most > fixed)) {
-      rest = rules_.repeat(rules_.sequence({lib_.comma(), after}), static_cast<int32_t>(std::max<int64_t>(0, least - fixed)),
+      rest = rules_.repeat(rules_.sequence({lib_.comma(), after}),
+                           static_cast<int32_t>(std::max<int64_t>(0, least - fixed)),
                            static_cast<int32_t>(most == kUnbounded ? kUnbounded : most - fixed));
     }
     for (int64_t i = fixed; i-- > 0;) {
       if (most != kUnbounded && i >= most) continue;
-      HEARTH_ASSIGN(ExprId item, this->schema((*first)[static_cast<size_t>(i)], fmt::format("{}/{}", first_path, i),
-                                              depth + 1));
+      HEARTH_ASSIGN(ExprId item,
+                    this->schema((*first)[static_cast<size_t>(i)], fmt::format("{}/{}", first_path, i), depth + 1));
       rest = i == 0 ? rules_.sequence({item, rest}) : rules_.sequence({lib_.comma(), item, rest});
       if (i >= least) rest = rules_.optional(rest);
     }
@@ -722,9 +721,9 @@ class SchemaCompiler::Document {
     ExprId body = pattern->expr;
     if (!fits && pattern->repeated >= 0) {
       const int64_t low = std::max(least, pattern->min_length);
-      const int64_t high = most == kUnbounded                    ? pattern->max_length
+      const int64_t high = most == kUnbounded                  ? pattern->max_length
                            : pattern->max_length == kUnbounded ? most
-                                                                 : std::min(most, pattern->max_length);
+                                                               : std::min(most, pattern->max_length);
       if (high != kUnbounded && high < low) return rules_.choice({});
       body = rules_.repeat(pattern->repeated, static_cast<int32_t>(low), static_cast<int32_t>(high));
     } else if (!fits && !options_.lenient) {

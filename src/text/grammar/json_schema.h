@@ -34,7 +34,7 @@ class SchemaCompiler {
   struct Property {
     std::string name;
     bool required = false;
-    bool text = false;  // may be a string, and so is written as it is
+    bool text = false;                 // may be a string, and so is written as it is
     std::vector<std::string> choices;  // the strings of an enum that has nothing else
     ExprId json = -1;                  // else
   };

@@ -12,8 +12,8 @@ namespace {
 constexpr uint16_t kMaxDepth = 1000;
 constexpr size_t kMaxStacks = 256;
 constexpr int64_t kMaxExpansion = 8192;  // stacks looked at to find those
-// Stack steps for one mask, about 0.3 s; a grammar of JSON needs less than a tenth of it. The tokens that were not looked
-// at are not allowed.
+// Stack steps for one mask, about 0.3 s; a grammar of JSON needs less than a tenth of it. The tokens that were not
+// looked at are not allowed.
 constexpr int64_t kMaxWork = 6'000'000;
 
 constexpr uint8_t kStepsBeforeTable = 16;
@@ -101,9 +101,8 @@ void Matcher::close_over(StateId first) {
 }
 
 uint32_t Matcher::intern_set() {
-  std::ranges::sort(closure_, {}, [&](StateId id) {
-    return std::pair(automaton_.states[id].kind != State::Kind::kByte, id);
-  });
+  std::ranges::sort(closure_, {},
+                    [&](StateId id) { return std::pair(automaton_.states[id].kind != State::Kind::kByte, id); });
   uint64_t hash = closure_accepts_ ? 1 : 2;
   for (StateId id : closure_) hash = mix(hash, id);
   const auto next = static_cast<uint32_t>(sets_.size());
@@ -226,8 +225,7 @@ void Matcher::push_call(const Call& call, NodeId below) {
   const StateSet& back = sets_[call.back];
   if (back.begin != back.end || !back.accepts) {
     if (nodes_[below].depth >= kMaxDepth) return;
-    below = intern_node(
-        {.depth = static_cast<uint16_t>(nodes_[below].depth + 1), .id = call.back, .below = below});
+    below = intern_node({.depth = static_cast<uint16_t>(nodes_[below].depth + 1), .id = call.back, .below = below});
   }
   if (nodes_[below].depth >= kMaxDepth) return;
   const auto depth = static_cast<uint16_t>(nodes_[below].depth + 1);
@@ -420,7 +418,8 @@ void Matcher::walk_into(NodeId node, std::span<const uint32_t> from, std::span<u
   for (uint32_t i : from) {
     for (uint32_t t = 0; t < nodes[i].token_count; ++t) set_bit(bits, sorted[nodes[i].first_token + t]);
     if (nodes[i].end == i + 1) continue;
-    walk(config, i, [&](int32_t token) { set_bit(bits, token); }, [](uint32_t) {});
+    walk(
+        config, i, [&](int32_t token) { set_bit(bits, token); }, [](uint32_t) {});
   }
 }
 
@@ -431,8 +430,9 @@ const Matcher::LocalTokens& Matcher::local_tokens(uint32_t id) {
     expanded_.push_back(intern_node({.depth = 1, .id = id}));
     const Config config = intern_config(false);
     LocalTokens local;
-    walk(config, TokenTrie::kRoot, [&](int32_t token) { local.tokens.push_back(token); },
-         [&](uint32_t node) { local.ends.push_back(node); });
+    walk(
+        config, TokenTrie::kRoot, [&](int32_t token) { local.tokens.push_back(token); },
+        [&](uint32_t node) { local.ends.push_back(node); });
     if (local.tokens.size() * 2 > trie_.words()) {
       local.bits.resize(trie_.words());
       for (int32_t token : local.tokens) set_bit(local.bits, token);
@@ -453,11 +453,20 @@ void Matcher::mask_run(const Frame& frame, std::span<uint64_t> bits) {
   const Run& run = automaton_.runs[frame.id];
   const auto table = trie_.run_table(automaton_.bodies[run.body], run.tail, frame.run_state);
   const int64_t most = run.max == kUnbounded ? INT64_MAX : run.max - frame.count;  // characters that may begin
-  if (most >= static_cast<int64_t>(table->ends.size()) - 1) {
-    for (size_t w = 0; w < table->inside.size(); ++w) bits[w] |= table->inside[w];
+  const auto add = [&](const std::vector<uint64_t>& words) {
+    for (size_t w = 0; w < words.size(); ++w) bits[w] |= words[w];
+  };
+  if (most < static_cast<int64_t>(RunTable::kSmall)) {
+    add(table->up_to[static_cast<size_t>(most)]);
+  } else if (most >= static_cast<int64_t>(table->ends.size()) - 1) {
+    add(table->inside);
   } else {
-    const auto count = table->ends[static_cast<size_t>(most)];
-    for (uint32_t i = 0; i < count; ++i) set_bit(bits, table->tokens[i]);
+    words_ = table->inside;
+    for (size_t i = table->ends[static_cast<size_t>(most)]; i < table->tokens.size(); ++i) {
+      const auto token = static_cast<size_t>(table->tokens[i]);
+      words_[token / 64] &= ~(uint64_t{1} << (token % 64));
+    }
+    add(words_);
   }
   exits_.clear();
   const int64_t least = run.min - frame.count;

@@ -1,8 +1,8 @@
 // Follows a grammar's automaton byte by byte and finds the tokens that may come next. It builds what it needs of the
 // deterministic automaton while it goes and keeps it, so that a place that was visited is cheap the next time.
 //
-// A stack is a linked list of frames: where a rule is now, below it where its caller goes on. A configuration is the set
-// of all stacks that the text so far allows. A stack that ended its rule with nothing below it has matched.
+// A stack is a linked list of frames: where a rule is now, below it where its caller goes on. A configuration is the
+// set of all stacks that the text so far allows. A stack that ended its rule with nothing below it has matched.
 #pragma once
 
 #include <array>
@@ -64,8 +64,8 @@ class Matcher {
     Kind kind = Kind::kStates;
     uint8_t run_state = 0;  // kRun: of the body
     uint16_t depth = 0;
-    uint32_t id = 0;     // of the set, the run or the repetition
-    int32_t count = 0;   // kRun: characters begun; kRepeat: rounds begun; without an upper limit it stops at `min`
+    uint32_t id = 0;    // of the set, the run or the repetition
+    int32_t count = 0;  // kRun: characters begun; kRepeat: rounds begun; without an upper limit it stops at `min`
     NodeId below = kBottom;
     bool operator==(const Frame&) const = default;
   };
@@ -163,6 +163,7 @@ class Matcher {
   bool expanded_matched_ = false;
   std::array<Config, TokenTrie::kMaxTokenBytes + 1> path_{};
   std::vector<uint32_t> exits_;
+  std::vector<uint64_t> words_;
   LocalTokens unfinished_;
 };
 

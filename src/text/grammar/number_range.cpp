@@ -107,8 +107,8 @@ class Builder {
     const std::string first = plus_one(low.whole);
     const std::string last = high ? minus_one(high->whole) : most_for(first);
     if (!less(last, first)) {
-      ways.push_back(sequence({whole_range(first, last),
-                               rules_.optional(sequence({rules_.bytes("."), digits(1, kMaxDigits)}))}));
+      ways.push_back(
+          sequence({whole_range(first, last), rules_.optional(sequence({rules_.bytes("."), digits(1, kMaxDigits)}))}));
     }
     if (high) ways.push_back(sequence({rules_.bytes(high->whole), fraction(std::nullopt, high)}));
     return rules_.choice(std::move(ways));
@@ -141,8 +141,8 @@ class Builder {
     std::vector<ExprId> ways;
     ways.push_back(sequence({range(low[0], low[0]), same_length(low.substr(1), nines)}));
     if (low[0] + 1 < high[0]) {
-      ways.push_back(sequence({range(static_cast<char>(low[0] + 1), static_cast<char>(high[0] - 1)),
-                               digits(n - 1, n - 1)}));
+      ways.push_back(
+          sequence({range(static_cast<char>(low[0] + 1), static_cast<char>(high[0] - 1)), digits(n - 1, n - 1)}));
     }
     ways.push_back(sequence({range(high[0], high[0]), same_length(zeros, high.substr(1))}));
     return rules_.choice(std::move(ways));
@@ -173,8 +173,8 @@ class Builder {
     if (left == 0) return nothing();
     if (!least && !most) return digits(1, static_cast<int32_t>(left));
     if (least && least->empty() && !low_excluded_) return digits_from(std::nullopt, most, left);
-    const char low = !least ? '\0' : least->empty() ? '0' : (*least)[0];    // '\0': below every digit
-    const char high = !most ? '\x7F' : most->empty() ? '0' : (*most)[0];    // '\x7F': above every digit
+    const char low = !least ? '\0' : least->empty() ? '0' : (*least)[0];  // '\0': below every digit
+    const char high = !most ? '\x7F' : most->empty() ? '0' : (*most)[0];  // '\x7F': above every digit
     std::vector<ExprId> ways;
     const auto add = [&](ExprId digit, const std::optional<std::string>& l, const std::optional<std::string>& m) {
       std::vector<ExprId> rest;

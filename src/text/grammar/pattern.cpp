@@ -144,7 +144,7 @@ class Parser {
       Part repeated{.expr = rules_.repeat(part.expr, min, max)};
       repeated.min = std::min<int64_t>(part.min * min, INT32_MAX);
       repeated.max = max == kUnbounded || part.max == kUnbounded ? (part.max == 0 ? 0 : kUnbounded)
-                                                                  : std::min<int64_t>(part.max * max, INT32_MAX);
+                                                                 : std::min<int64_t>(part.max * max, INT32_MAX);
       if (chars) repeated.repeated = part.expr;
       part = repeated;
     }

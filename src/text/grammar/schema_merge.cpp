@@ -110,13 +110,44 @@ bool never_matches(const Json& a, const Json& b) {
 }  // namespace
 
 bool is_assertion(std::string_view keyword) {
-  static constexpr std::string_view kKeywords[] = {
-      "type",          "properties",    "required",  "additionalProperties", "patternProperties", "minProperties",
-      "maxProperties", "items",         "prefixItems", "additionalItems",    "minItems",          "maxItems",
-      "enum",          "const",         "anyOf",     "oneOf",                "allOf",             "$ref",
-      "minLength",     "maxLength",     "pattern",   "format",               "minimum",           "maximum",
-      "exclusiveMinimum", "exclusiveMaximum", "nullable", "not", "if", "then", "else", "dependentRequired",
-      "dependentSchemas", "dependencies", "contains", "multipleOf", "uniqueItems", "propertyNames"};
+  static constexpr std::string_view kKeywords[] = {"type",
+                                                   "properties",
+                                                   "required",
+                                                   "additionalProperties",
+                                                   "patternProperties",
+                                                   "minProperties",
+                                                   "maxProperties",
+                                                   "items",
+                                                   "prefixItems",
+                                                   "additionalItems",
+                                                   "minItems",
+                                                   "maxItems",
+                                                   "enum",
+                                                   "const",
+                                                   "anyOf",
+                                                   "oneOf",
+                                                   "allOf",
+                                                   "$ref",
+                                                   "minLength",
+                                                   "maxLength",
+                                                   "pattern",
+                                                   "format",
+                                                   "minimum",
+                                                   "maximum",
+                                                   "exclusiveMinimum",
+                                                   "exclusiveMaximum",
+                                                   "nullable",
+                                                   "not",
+                                                   "if",
+                                                   "then",
+                                                   "else",
+                                                   "dependentRequired",
+                                                   "dependentSchemas",
+                                                   "dependencies",
+                                                   "contains",
+                                                   "multipleOf",
+                                                   "uniqueItems",
+                                                   "propertyNames"};
   return std::ranges::find(kKeywords, keyword) != std::end(kKeywords);
 }
 
@@ -175,12 +206,11 @@ Result<bool> allows_value(const Json& schema, const Json& value) {
         return false;
       }
     }
-    const bool decided = key == "minimum" || key == "maximum" || key == "exclusiveMinimum" ||
-                         key == "exclusiveMaximum" || key == "minLength" || key == "maxLength" || key == "format" ||
-                         (key == "pattern" && !value.is_string()) ||
-                         (value.is_primitive() && (key == "properties" || key == "required" || key == "items" ||
-                                                   key == "additionalProperties" || key == "minItems" ||
-                                                   key == "maxItems"));
+    const bool decided =
+        key == "minimum" || key == "maximum" || key == "exclusiveMinimum" || key == "exclusiveMaximum" ||
+        key == "minLength" || key == "maxLength" || key == "format" || (key == "pattern" && !value.is_string()) ||
+        (value.is_primitive() && (key == "properties" || key == "required" || key == "items" ||
+                                  key == "additionalProperties" || key == "minItems" || key == "maxItems"));
     if (!decided) return fail(ErrorCode::kUsage, "{} beside enum or const cannot be checked", key);
   }
   return true;
@@ -246,8 +276,8 @@ Result<Json> merge_schemas(const Json& a, const Json& b) {
     }
   }
   if (a.contains("properties") || b.contains("properties") || b.contains("additionalProperties")) {
-    if ((a.contains("patternProperties") || b.contains("patternProperties")) && a.value("patternProperties", Json()) !=
-                                                                                   b.value("patternProperties", Json())) {
+    if ((a.contains("patternProperties") || b.contains("patternProperties")) &&
+        a.value("patternProperties", Json()) != b.value("patternProperties", Json())) {
       return fail(ErrorCode::kUsage, "patternProperties cannot be joined with other properties");
     }
     merge_properties(a, b, out);
@@ -258,10 +288,12 @@ Result<Json> merge_schemas(const Json& a, const Json& b) {
 bool surely_disjoint(const Json& a, const Json& b) {
   if (a == Json(false) || b == Json(false)) return true;
   if (!a.is_object() || !b.is_object()) return false;
-  const bool nullable = a.value("nullable", Json(false)) == Json(true) || b.value("nullable", Json(false)) == Json(true);
+  const bool nullable =
+      a.value("nullable", Json(false)) == Json(true) || b.value("nullable", Json(false)) == Json(true);
   const auto values_a = values_of(a), values_b = values_of(b);
   if (!nullable && !values_a.empty() && !values_b.empty()) {
-    return std::ranges::none_of(values_a, [&](const Json& v) { return std::ranges::find(values_b, v) != values_b.end(); });
+    return std::ranges::none_of(values_a,
+                                [&](const Json& v) { return std::ranges::find(values_b, v) != values_b.end(); });
   }
   const auto types_a = types_of(a), types_b = types_of(b);
   if (!nullable && !values_a.empty() && !types_b.empty()) {

@@ -32,8 +32,7 @@ TokenTrie::TokenTrie(std::vector<std::string> bytes, std::vector<int32_t> ends) 
   };
   for (size_t i = 0; i < sorted_.size(); ++i) {
     const std::string_view text = this->bytes(sorted_[i]);
-    const auto common =
-        static_cast<size_t>(std::ranges::mismatch(text, last).in1 - text.begin());
+    const auto common = static_cast<size_t>(std::ranges::mismatch(text, last).in1 - text.begin());
     if (common == text.size()) {  // the same bytes again
       ++nodes_[path[text.size()]].token_count;
       continue;
@@ -121,11 +120,14 @@ std::shared_ptr<const RunTable> TokenTrie::make_run_table(const RunBody& body, i
   }
   std::ranges::sort(found);
   table->tokens.reserve(found.size());
+  std::vector<uint64_t>& bits = table->inside;
   for (const auto& [starts, token] : found) {
+    while (table->up_to.size() < std::min<size_t>(starts, RunTable::kSmall)) table->up_to.push_back(bits);
     while (table->ends.size() < starts) table->ends.push_back(static_cast<uint32_t>(table->tokens.size()));
     table->tokens.push_back(token);
-    table->inside[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
+    bits[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
   }
+  while (table->up_to.size() < RunTable::kSmall) table->up_to.push_back(bits);
   table->ends.push_back(static_cast<uint32_t>(table->tokens.size()));
   return table;
 }

@@ -21,6 +21,9 @@ struct RunTable {
   std::vector<int32_t> tokens;
   std::vector<uint32_t> ends;
   std::vector<uint64_t> inside;  // all of them, one bit a token
+  // Those in which at most n characters begin, for small n: most tokens have few, so that these sets are large.
+  static constexpr size_t kSmall = 16;
+  std::vector<std::vector<uint64_t>> up_to;  // [n < kSmall]
   // Places where the run may end: behind its tail, or behind any character of a run without one.
   struct Exit {
     uint32_t node = 0;

@@ -80,8 +80,8 @@ class Writer {
       HEARTH_ASSIGN(ExprId fields, xml_parameters(tool));
       calls.push_back(rules_.sequence({rules_.bytes("<function=" + tool.name + ">\n"), fields}));
     }
-    const ExprId rest = rules_.sequence({rules_.bytes("\n"), rules_.choice(std::move(calls)),
-                                         rules_.bytes("</function>\n"), marker("</tool_call>")});
+    const ExprId rest = rules_.sequence(
+        {rules_.bytes("\n"), rules_.choice(std::move(calls)), rules_.bytes("</function>\n"), marker("</tool_call>")});
     return repeated(marker("<tool_call>"), rest, rules_.bytes("\n"));
   }
 
@@ -114,22 +114,19 @@ class Writer {
     }
     for (const Tool& tool : request_.tools) {
       HEARTH_ASSIGN(ExprId arguments, arguments_of(tool));
-      const ExprId id = rules_.optional(
-          rules_.sequence({rules_.bytes(", \"id\": \""), call_id(), rules_.bytes("\"")}));
+      const ExprId id = rules_.optional(rules_.sequence({rules_.bytes(", \"id\": \""), call_id(), rules_.bytes("\"")}));
       calls.push_back(rules_.sequence({head_of(tool, "arguments"), arguments, id, rules_.bytes("}")}));
     }
     const ExprId call = rules_.rule(rules_.add_rule("call", rules_.choice(std::move(calls))));
     const ExprId more = rules_.sequence({rules_.bytes(","), blank(), call});
-    const ExprId list = rules_.sequence({blank(), rules_.bytes("["), call,
-                                         request_.parallel ? rules_.repeat(more, 0, kUnbounded) : rules_.bytes(""),
-                                         rules_.bytes("]")});
+    const ExprId list =
+        rules_.sequence({blank(), rules_.bytes("["), call,
+                         request_.parallel ? rules_.repeat(more, 0, kUnbounded) : rules_.bytes(""), rules_.bytes("]")});
     return finished(request_.opened ? list : rules_.sequence({open, list}));
   }
 
  private:
-  bool is_control(std::string_view name) const {
-    return std::ranges::find(controls_, name) != controls_.end();
-  }
+  bool is_control(std::string_view name) const { return std::ranges::find(controls_, name) != controls_.end(); }
   // Markup that is one control token in some vocabularies, and text in the others.
   ExprId marker(std::string_view name) {
     return rules_.bytes(is_control(name) ? kControlByte + std::string(name) : std::string(name));
