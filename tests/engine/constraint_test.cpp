@@ -127,6 +127,7 @@ class WordText final : public Text {
   Result<Tokens> tokenize(std::string_view, bool, bool) const override { return Tokens{}; }
   std::string detokenize(const Tokens&, bool) const override { return {}; }
   Result<Prompt> render(std::string_view, const RenderOptions&) const override { return Prompt{}; }
+  void remember(std::span<const int32_t>) const override {}
   std::unique_ptr<OutputParser> parse_output(const OutputOptions&) const override { return nullptr; }
   const OutputMarkers& output_markers() const override { return markers_; }
   Result<std::shared_ptr<const Grammar>> compile(const GrammarSource& source) const override {
