@@ -16,7 +16,8 @@ struct GrammarSource {
     kJsonObject,  // any JSON object; `text` is empty
     kJsonSchema,  // `text` is a JSON Schema
     kToolCalls,  // calls in the model's own form; `text` is JSON: {"tools": [...], "name": null or the one that must be
-                 // called, "parallel": bool}
+                 // called, "parallel": more calls may follow, "opened": OutputMarkers::tool_call_open stands already}.
+                 // Of a tool that is not "strict", keywords that no grammar can say are left out
     kGbnf,       // `text` is a grammar in llama.cpp's GBNF; starts at the rule root
   };
   Kind kind = Kind::kJson;

@@ -63,6 +63,8 @@ struct OutputMarkers {
   std::string dialect;          // "hermes", "qwen_xml", "llama3", "mistral", "deepseek", "glm", "harmony", ...
   std::string reasoning_open;   // "<think>"
   std::string reasoning_close;  // "</think>": what ends reasoning early when it is put into the answer
+  // What stands in front of a call, for Constraint::after. Empty where nothing tells a call from text that early.
+  std::string tool_call_open;
 };
 
 }  // namespace hearth

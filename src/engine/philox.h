@@ -20,7 +20,7 @@ constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, st
 }
 
 // What a draw is for. Draws for different purposes at one position are independent.
-enum class RandomStream : uint32_t { kToken = 0, kXtc = 1 };
+enum class RandomStream : uint32_t { kToken = 0, kXtc = 1, kAllowedToken = 2 };
 
 // Uniform in [0, 1) with 53 bits.
 constexpr double uniform(uint64_t seed, int64_t position, RandomStream stream) {

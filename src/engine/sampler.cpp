@@ -1,11 +1,11 @@
 #include "engine/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "base/check.h"
-#include "engine/philox.h"
 
 namespace hearth {
 namespace {
@@ -101,6 +101,34 @@ Result<int32_t> Sampler::draw(std::span<float> logits, const SamplingOptions& op
                 "device or KV type may compute it right",
                 position);
   }
+  const int32_t token = choose(logits, options, history, position, RandomStream::kToken);
+  if (token < 0) {
+    return fail(ErrorCode::kUsage, "draw the token at position {}: logit_bias forbids every token; allow at least one",
+                position);
+  }
+  return token;
+}
+
+Result<int32_t> Sampler::draw_allowed(std::span<const float> logits, std::span<const uint64_t> allowed,
+                                      const SamplingOptions& options, std::span<const int32_t> history,
+                                      int64_t position) {
+  masked_.assign(logits.size(), kNever);
+  for (size_t w = 0; w < allowed.size(); ++w) {
+    for (uint64_t word = allowed[w]; word != 0; word &= word - 1) {
+      const size_t token = 64 * w + static_cast<size_t>(std::countr_zero(word));
+      if (token < logits.size()) masked_[token] = logits[token];
+    }
+  }
+  const int32_t token = choose(masked_, options, history, position, RandomStream::kAllowedToken);
+  if (token < 0) {
+    return fail(ErrorCode::kUsage,
+                "draw the token at position {}: logit_bias forbids every token that the grammar allows", position);
+  }
+  return token;
+}
+
+int32_t Sampler::choose(std::span<float> logits, const SamplingOptions& options, std::span<const int32_t> history,
+                        int64_t position, RandomStream stream) {
   changes_.clear();
   apply_bias(logits, options);
   apply_penalties(logits, options, history);
@@ -119,16 +147,12 @@ Result<int32_t> Sampler::draw(std::span<float> logits, const SamplingOptions& op
     if (options.top_p < 1) top_p(options.top_p);
     if (options.min_p > 0) min_p(options.min_p);
     if (options.xtc_probability > 0) xtc(options, position);
-    token = pick(options.temperature, options.seed, position);
+    token = pick(options.temperature, options.seed, position, stream);
   }
   for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
     logits[static_cast<size_t>(change->token)] = change->logit;
   }
-  if (!possible) {
-    return fail(ErrorCode::kUsage, "draw the token at position {}: logit_bias forbids every token; allow at least one",
-                position);
-  }
-  return token;
+  return possible ? token : -1;
 }
 
 void Sampler::set(std::span<float> logits, int32_t token, float value) {
@@ -340,7 +364,7 @@ void Sampler::xtc(const SamplingOptions& options, int64_t position) {
   if (above > 1) candidates_.erase(candidates_.begin(), candidates_.begin() + static_cast<int64_t>(above - 1));
 }
 
-int32_t Sampler::pick(float temperature, uint64_t seed, int64_t position) {
+int32_t Sampler::pick(float temperature, uint64_t seed, int64_t position, RandomStream stream) {
   float most = kNever;
   for (const Candidate& c : candidates_) most = std::max(most, c.logit);
   double sum = 0;
@@ -348,7 +372,7 @@ int32_t Sampler::pick(float temperature, uint64_t seed, int64_t position) {
     c.p = std::exp((c.logit - most) / temperature);
     sum += c.p;
   }
-  double left = uniform(seed, position, RandomStream::kToken) * sum;
+  double left = uniform(seed, position, stream) * sum;
   const Candidate* last = nullptr;
   for (const Candidate& c : candidates_) {
     if (c.p <= 0) continue;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/philox.h"
 #include "hearth/engine.h"
 #include "hearth/sampling.h"
 
@@ -25,6 +26,10 @@ class Sampler {
   // token. logit_bias of -infinity is no failure.
   Result<int32_t> draw(std::span<float> logits, const SamplingOptions& options, std::span<const int32_t> history,
                        int64_t position);
+  // The same among the tokens whose bit is set in `allowed`, with random numbers of its own: when draw() gave a token
+  // that is not allowed, the two together draw from the distribution of those that are. `logits` are finite.
+  Result<int32_t> draw_allowed(std::span<const float> logits, std::span<const uint64_t> allowed,
+                               const SamplingOptions& options, std::span<const int32_t> history, int64_t position);
 
   // Log-probabilities under the plain logits, before any option: `token` first, then the `top` best in order.
   void logprobs(std::span<const float> logits, int32_t token, int32_t top, std::vector<TokenLogprob>& out);
@@ -40,6 +45,8 @@ class Sampler {
     float logit = 0;  // as it was
   };
 
+  int32_t choose(std::span<float> logits, const SamplingOptions& options, std::span<const int32_t> history,
+                 int64_t position, RandomStream stream);  // -1: no token is possible
   void set(std::span<float> logits, int32_t token, float value);
   void apply_bias(std::span<float> logits, const SamplingOptions& options);
   void apply_penalties(std::span<float> logits, const SamplingOptions& options, std::span<const int32_t> history);
@@ -55,7 +62,7 @@ class Sampler {
   void top_p(float p);    // in order
   void min_p(float p);
   void xtc(const SamplingOptions& options, int64_t position);  // in order
-  int32_t pick(float temperature, uint64_t seed, int64_t position);
+  int32_t pick(float temperature, uint64_t seed, int64_t position, RandomStream stream);
 
   int64_t vocab_size_;
   std::vector<Change> changes_;
@@ -68,6 +75,7 @@ class Sampler {
   std::vector<float> deviations_;  // typical
   std::vector<int32_t> order_;     // typical
   std::vector<Candidate> kept_;    // typical
+  std::vector<float> masked_;      // draw_allowed
 };
 
 // False when a value is NaN or infinite.

@@ -92,6 +92,17 @@ Result<void> Scheduler::check(const Request& request) const {
     return fail(ErrorCode::kUsage, "top_logprobs is {}; it must be from 0 to 1000, or -1 for none",
                 request.top_logprobs);
   }
+  if (request.constraint.grammar) {
+    if (request.constraint.grammar->tokens().vocab_size() > model_.vocab_size) {
+      return fail(ErrorCode::kUsage,
+                  "the grammar was compiled for {} tokens, but the model has {}; compile it with the "
+                  "text of this model",
+                  request.constraint.grammar->tokens().vocab_size(), model_.vocab_size);
+    }
+    if (request.constraint.repeats && request.constraint.after.empty()) {
+      return fail(ErrorCode::kUsage, "a constraint that repeats must say after which text (Constraint::after)");
+    }
+  }
   return check_sampling(request.sampling, model_.vocab_size);
 }
 
@@ -99,6 +110,9 @@ void Scheduler::add(std::unique_ptr<Sequence> sequence) {
   Sequence& s = *sequence;
   s.id = next_id_++;
   s.tokens = std::move(s.request.prompt);
+  if (s.request.constraint.grammar) {
+    s.constraint = std::make_unique<AnswerConstraint>(s.request.constraint, *model_.text);
+  }
   s.prompt_tokens = s.size();
   s.usage.prompt_tokens = s.prompt_tokens;
   // Reserved at once, so that nothing grows while tokens are generated.
@@ -377,6 +391,11 @@ void Scheduler::draw(Sequence& s, std::span<float> logits) {
     if (poisoned) kv_.clear();
     return;
   }
+  if (s.constraint && !s.constraint->allows(*token)) {
+    const std::optional<int32_t> other = draw_allowed(s, logits);
+    if (!other) return;
+    token = *other;
+  }
   const Clock::time_point now = Clock::now();
   if (s.usage.generated_tokens++ == 0) {
     s.first_token = now;
@@ -388,6 +407,7 @@ void Scheduler::draw(Sequence& s, std::span<float> logits) {
   if (std::ranges::find(s.request.stop_tokens, *token) != s.request.stop_tokens.end()) {
     return finish(s, FinishReason::kStopToken);
   }
+  if (s.constraint) s.constraint->accept(*token);
   s.tokens.push_back(*token);
   s.pending.token = *token;
   s.pending.seconds = seconds_between(s.submitted, now);
@@ -397,6 +417,24 @@ void Scheduler::draw(Sequence& s, std::span<float> logits) {
   s.text_pending = true;
   if (s.usage.generated_tokens == s.request.max_tokens) return finish(s, FinishReason::kLength);
   if (s.size() == model_.sequence_tokens) return finish(s, FinishReason::kContextFull);
+}
+
+std::optional<int32_t> Scheduler::draw_allowed(Sequence& s, std::span<const float> logits) {
+  allowed_.resize((logits.size() + 63) / 64);
+  if (!s.constraint->mask(allowed_)) {
+    if (s.constraint->complete()) {
+      finish(s, FinishReason::kEnd);
+    } else {
+      fail_sequence(s, fail(ErrorCode::kUnsupported,
+                            "constrain the answer: after {} tokens no token of the vocabulary goes on with the grammar",
+                            s.generated()));
+    }
+    return std::nullopt;
+  }
+  Result<int32_t> token = sampler_.draw_allowed(logits, allowed_, s.request.sampling, s.tokens, s.size());
+  if (token) return *token;
+  fail_sequence(s, std::move(token).error());
+  return std::nullopt;
 }
 
 void Scheduler::deliver_prompt(Sequence& s, int64_t first_position) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -73,6 +74,8 @@ class Scheduler {
   Bucket assemble();
   void complete_step();
   void draw(Sequence& sequence, std::span<float> logits);
+  // Another token for one that the constraint does not allow. Ends the sequence when there is none: nullopt.
+  std::optional<int32_t> draw_allowed(Sequence& sequence, std::span<const float> logits);
   void deliver_prompt(Sequence& sequence, int64_t first_position);
   void deliver_text(Sequence& sequence);
   void deliver_all_text();
@@ -109,7 +112,8 @@ class Scheduler {
   std::vector<int32_t> step_tokens_;
   std::vector<StepSequence> step_sequences_;
   std::vector<int32_t> step_logit_rows_;
-  std::vector<float> logits_;  // [logit rows, vocab]
+  std::vector<float> logits_;      // [logit rows, vocab]
+  std::vector<uint64_t> allowed_;  // [vocab] bits
 };
 
 }  // namespace hearth

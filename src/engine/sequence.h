@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/answer_constraint.h"
 #include "engine/generation.h"
 #include "hearth/engine.h"
 #include "memory/kv_cache.h"
@@ -22,6 +23,7 @@ struct Sequence {
   Request request;  // its prompt has become `tokens`
   Utf8Stream utf8;
   StopMatcher stop;
+  std::unique_ptr<AnswerConstraint> constraint;  // nullptr: the answer is free
   std::shared_ptr<Generation::State> output;
   int64_t id = 0;  // order of arrival: the older one goes first
 

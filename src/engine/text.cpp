@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "files/gguf.h"
+#include "text/grammar/grammar_cache.h"
 #include "text/known_texts.h"
 #include "text/output/output_parser.h"
 #include "text/template/conversation.h"
@@ -45,7 +46,9 @@ class ModelText final : public Text {
         source_(std::move(source)),
         template_(std::move(chat_template)),
         markers_(detect_output_markers(source_)),
+        grammars_(*tokenizer_),
         warnings_(tokenizer_->vocab().warnings) {
+    markers_.tool_call_open = tool_call_opener(markers_.dialect);
     if (template_) traits_ = detect_traits(*template_, template_options());
     if (!source_.empty() && !template_) warnings_.push_back(template_.error().message);
   }
@@ -107,8 +110,8 @@ class ModelText final : public Text {
   }
   const OutputMarkers& output_markers() const override { return markers_; }
 
-  Result<std::shared_ptr<const Grammar>> compile(const GrammarSource&) const override {
-    return fail(ErrorCode::kUnsupported, "compile a grammar: not built");
+  Result<std::shared_ptr<const Grammar>> compile(const GrammarSource& source) const override {
+    return grammars_.compile(source, markers_.dialect);
   }
 
   bool has_chat_template() const override { return template_.has_value(); }
@@ -130,6 +133,7 @@ class ModelText final : public Text {
   Result<ChatTemplate> template_;  // or why there is none
   TemplateTraits traits_;
   OutputMarkers markers_;
+  mutable GrammarCache grammars_;
   std::vector<std::string> warnings_;
   mutable std::mutex known_mutex_;
   mutable KnownTexts known_{kKnownTextBytes};

@@ -142,6 +142,24 @@ TEST(Sampler, SeedAndPositionDecideTheDraw) {
   EXPECT_LT(same_position, 5);
 }
 
+// A draw, and another one if that is not allowed: together the distribution of the allowed tokens.
+TEST(Sampler, DrawingAgainAmongTheAllowedIsFair) {
+  const uint64_t allowed = 0b01101;
+  const std::vector<double> p = {0.1, 0.4, 0.15, 0.05, 0.3};
+  std::vector<float> logits = logits_of(p);
+  Sampler sampler(5);
+  std::vector<double> counts(5);
+  for (int64_t position = 0; position < kDraws; ++position) {
+    int32_t token = *sampler.draw(logits, warm(), {}, position);
+    if ((allowed >> token & 1) == 0)
+      token = *sampler.draw_allowed(logits, std::span(&allowed, 1), warm(), {}, position);
+    counts[static_cast<size_t>(token)] += 1.0 / kDraws;
+  }
+  expect_distribution(counts, {0.1, 0, 0.15, 0.05, 0});
+  const uint64_t none = 0;
+  EXPECT_FALSE(sampler.draw_allowed(logits, std::span(&none, 1), warm(), {}, 0));
+}
+
 TEST(Sampler, LogitBiasIsAdded) {
   const std::vector<float> logits = {1, 2, 3};
   EXPECT_EQ(draw(logits, {.logit_bias = {{0, 2.5f}}}), 0);
