@@ -9,6 +9,9 @@ namespace hearth::server {
 // servers have added to it.
 Answer<void> read_limits(const Json& body, AnswerLimits& limits);
 
+// The conversation of a chat completion, with its limits.
+Answer<ChatRequest> read_openai_chat(Json body);
+
 // Refuses what asks for something that this server does not have, rather than ignoring it.
 Answer<void> refuse_unsupported(const Json& body);
 

@@ -255,6 +255,11 @@ Answer<void> answer_chat(Exchange& exchange, const Models& models) {
 
 }  // namespace
 
+Answer<ChatRequest> read_openai_chat(Json body) {
+  HEARTH_ASSIGN(ChatCall call, read_call(std::move(body)));
+  return std::move(call.chat);
+}
+
 void add_openai_chat(Server& server, Models& models) {
   for (const char* path : {"/v1/chat/completions", "/chat/completions"}) {
     server.add({"POST", path, [&models](Exchange& exchange) { return answer_chat(exchange, models); }});

@@ -5,7 +5,9 @@ namespace hearth::server {
 void add_protocols(Server& server, Models& models) {
   server.set_error_form("", openai_error);
   add_openai_chat(server, models);
+  add_openai_completions(server, models);
   add_openai_models(server, models);
+  add_native(server, models);
 }
 
 void note_run(Exchange& exchange, const ChatRun& run, const Answer<void>& result) {
