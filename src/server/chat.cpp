@@ -225,7 +225,8 @@ struct Running {
   std::optional<Generation> generation;
   std::unique_ptr<OutputParser> parser;  // null: everything is text
   std::vector<int32_t> tokens;           // of the answer so far, with markers that were put in
-  int64_t sampled = 0;                   // of them, those of generations that were cut short
+  int64_t sampled = 0;                   // of them, those that the model chose
+  int64_t sampled_before = 0;            // and of those, the ones of generations that were cut short
   bool closing = false;                  // its generation is being cancelled, to end the reasoning
   bool resumed = false;                  // has a generation after the first
   bool whole_call = false;
@@ -293,7 +294,7 @@ struct ChatRun::Impl {
     Running& answer = answers[static_cast<size_t>(index)];
     const std::string& marker = model->text().output_markers().reasoning_close;
     HEARTH_ASSIGN(std::vector<int32_t> marker_tokens, model->text().tokenize(marker, true, false));
-    answer.sampled = std::ssize(answer.tokens);
+    answer.sampled_before = answer.sampled;
     answer.closing = false;
     answer.resumed = true;
     Request request = base;
@@ -308,6 +309,7 @@ struct ChatRun::Impl {
       finish(index, {.reason = FinishReason::kLength}, sink);
       return {};
     }
+    answer.tokens.insert(answer.tokens.end(), marker_tokens.begin(), marker_tokens.end());
     push(index, marker, sink);
     HEARTH_ASSIGN(answer.generation, model->engine->submit(std::move(request)));
     return {};
@@ -353,6 +355,7 @@ struct ChatRun::Impl {
     if (answer.usage.first_token_seconds < 0) answer.usage.first_token_seconds = seconds_since(start);
     if (answer.closing) return;  // what comes after the decision to close is not part of the answer
     answer.tokens.push_back(event.token);
+    ++answer.sampled;
     const bool reasoned = in_reasoning(answer), called = in_call(answer);
     if (!event.logprobs.empty() && !reasoned && !called) {
       TokenScores scores;
@@ -393,7 +396,7 @@ struct ChatRun::Impl {
     }
     answer.usage.prefill_seconds += usage.prefill_seconds;
     answer.usage.decode_seconds += usage.decode_seconds;
-    answer.usage.generated_tokens = answer.sampled + usage.generated_tokens;
+    answer.usage.generated_tokens = answer.sampled_before + usage.generated_tokens;
   }
 
   void finish(int64_t index, const Done& done, ChatSink& sink) {
@@ -401,6 +404,7 @@ struct ChatRun::Impl {
     push(index, done.text, sink, /*last=*/true);
     answer.done = true;
     answer.generation.reset();
+    remember(answer);
     AnswerDone end;
     switch (done.reason) {
       case FinishReason::kEnd:
@@ -424,6 +428,14 @@ struct ChatRun::Impl {
     end.usage = answer.usage;
     count(answer, end.reason == EndReason::kCancelled ? model->counters.cancelled : model->counters.answers);
     sink.event(index, std::move(end));
+  }
+
+  // The next turn of this conversation brings the answer back as text: it is to get the ids that are cached.
+  void remember(const Running& answer) {
+    if (!chat || answer.tokens.empty() || model->options.deterministic) return;
+    std::vector<int32_t> all = prompt;
+    all.insert(all.end(), answer.tokens.begin(), answer.tokens.end());
+    model->text().remember(all);
   }
 
   void count(const Running& answer, std::atomic<int64_t>& kind) {
@@ -467,7 +479,7 @@ struct ChatRun::Impl {
     for (size_t i = 0; i < answers.size(); ++i) {
       if (answers[i].done) continue;
       if (answers[i].generation) answers[i].generation->cancel();
-      answers[i].usage.generated_tokens = std::ssize(answers[i].tokens);
+      answers[i].usage.generated_tokens = answers[i].sampled;
       finish(static_cast<int64_t>(i), {.reason = FinishReason::kCancelled}, sink);
     }
   }

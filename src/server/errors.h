@@ -62,7 +62,8 @@ class [[nodiscard]] Answer {
   explicit operator bool() const { return state_.index() == 0; }
   T& value() & { return std::get<0>(state_); }
   T&& value() && { return std::move(std::get<0>(state_)); }
-  T& operator*() { return std::get<0>(state_); }
+  T& operator*() & { return std::get<0>(state_); }
+  T&& operator*() && { return std::move(std::get<0>(state_)); }
   T* operator->() { return &std::get<0>(state_); }
   ApiError& error() & { return std::get<1>(state_); }
   ApiError&& error() && { return std::move(std::get<1>(state_)); }
