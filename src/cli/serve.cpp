@@ -68,10 +68,15 @@ Result<void> serve(ServeFlags& flags) {
 
   while (wait_for_signal(3600) == 0) {
   }
-  if (!server.drain(0)) {
-    note("Stopping: waiting up to {:.0f} s for answers that run; once more to end at once\n", flags.grace);
-    if (!server.drain(flags.grace)) note("Ending the answers that still run\n");
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  bool done = server.drain(0.2);
+  if (!done) note("Stopping: waiting up to {:.0f} s for answers that run; once more to end at once\n", flags.grace);
+  while (!done && std::chrono::duration<double>(Clock::now() - start).count() < flags.grace) {
+    done = server.drain(0.1);
+    if (const int signal = Signals::take()) raise_default(signal);  // the other of the two
   }
+  if (!done) note("Ending the answers that still run\n");
   server.stop();
   return {};
 }

@@ -485,7 +485,6 @@ struct ChatRun::Impl {
   }
 
   Answer<void> run(ChatSink& sink) {
-    HEARTH_TRY(submit(0));
     if (chat) limit_reasoning(answers[0]);
     while (true) {
       // What there is, of all; then, when there is nothing, a short wait for one of them.
@@ -507,7 +506,7 @@ struct ChatRun::Impl {
       if (open == 0) return {};
       if (!sink.alive()) {
         cancel(sink);
-        return {};
+        return refuse(Refusal::kUnavailable, "the answer was cut off: its client left, or the server stops");
       }
       if (!quiet || first_open < 0) continue;
       const double wait = open == 1 ? 0.1 : 0.02;
@@ -589,6 +588,7 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::chat(std::shared_ptr<ServedModel> mode
     if (parser->in_reasoning()) impl->base.constraint.after = text.output_markers().reasoning_close;
   }
   HEARTH_TRY(impl->enter(request.limits.n));
+  HEARTH_TRY(impl->submit(0));
   return std::unique_ptr<ChatRun>(new ChatRun(std::move(impl)));
 }
 
@@ -604,6 +604,7 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::completion(std::shared_ptr<ServedModel
   }
   impl->prompt_logprobs = request.prompt_logprobs;
   HEARTH_TRY(impl->enter(request.limits.n));
+  HEARTH_TRY(impl->submit(0));
   return std::unique_ptr<ChatRun>(new ChatRun(std::move(impl)));
 }
 

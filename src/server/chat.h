@@ -93,7 +93,7 @@ enum class EndReason : uint8_t {
   kStopSequence,  // a stop string
   kToolCalls,     // the model ended after at least one whole call
   kLength,        // max_tokens or the context; also an answer that ended inside of a call
-  kCancelled,     // the client went away, or the server stops
+  kCancelled,     // the client went away, or the server stops; run() returns an error then
 };
 
 struct AnswerUsage {
@@ -146,7 +146,8 @@ class ChatRun {
   int64_t prompt_tokens() const;
 
   // Runs to the end of all answers. An error ends them all, after whatever was said before. When sink.alive() says no,
-  // the generations are cancelled and AnswerDone{kCancelled} follows for each that had not ended.
+  // the generations are cancelled, AnswerDone{kCancelled} follows for each that had not ended, and the error says that
+  // the answer was cut off (kUnavailable): a stream ends with it, since nobody may take that for a whole answer.
   Answer<void> run(ChatSink& sink);
 
   // Over all answers, what is known so far.

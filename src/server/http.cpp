@@ -113,6 +113,13 @@ bool Socket::peer_gone() const {
   return ::poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
 }
 
+void Socket::finish_sending() {
+  ::shutdown(fd_, SHUT_WR);
+  const Clock::time_point deadline = Clock::now() + std::chrono::seconds(2);
+  std::string unread;
+  while (Clock::now() < deadline && read(unread, deadline) == Read::kData) unread.clear();
+}
+
 void Socket::stop_reading() { ::shutdown(fd_, SHUT_RD); }
 
 // ---- connection ----

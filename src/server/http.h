@@ -57,6 +57,9 @@ class Socket {
   // The peer has closed its end, or the connection broke. A peer that closes only its sending side counts as gone: the
   // two cannot be told apart without sending, and no client of a model waits for an answer like that.
   bool peer_gone() const;
+  // Says that nothing more is sent and waits a little for the peer to read it: closing at once, with bytes of the peer
+  // unread, would take what was sent back.
+  void finish_sending();
   // Makes a read that waits return kClosed. Safe from other threads.
   void stop_reading();
 

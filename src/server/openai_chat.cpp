@@ -199,6 +199,7 @@ class StreamSink final : public ExchangeSink {
   void on(int64_t, const ToolCallEnd&) {}
   void on(int64_t answer, const TokenScores& e) { scores_[static_cast<size_t>(answer)].push_back(e); }
   void on(int64_t answer, const AnswerDone& e) {
+    if (e.reason == EndReason::kCancelled) return;  // an error follows
     delta(answer, Json::object(), finish_reason(e.reason), call_.include_usage ? nullptr : &e.usage);
   }
 

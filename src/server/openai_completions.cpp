@@ -167,7 +167,7 @@ class CompletionSink final : public ExchangeSink {
       piece(answer, text->text, {});
     } else if (std::holds_alternative<TokenScores>(event)) {
       whole.add(event);
-    } else if (const auto* done = std::get_if<AnswerDone>(&event)) {
+    } else if (const auto* done = std::get_if<AnswerDone>(&event); done && done->reason != EndReason::kCancelled) {
       echo(answer);
       piece(answer, "", finish_reason(done->reason));
     }
@@ -268,7 +268,7 @@ Answer<void> answer_completion(Exchange& exchange, const Models& models) {
       }
       sink.start_prompt(i);
       result = (*run)->run(sink);
-      note_run(exchange, **run, result);
+      if (i + 1 == call.prompts.size() || !result) note_run(exchange, **run, result);
       add_usage(usage, (*run)->usage());
     }
     if (!result) {
@@ -277,7 +277,6 @@ Answer<void> answer_completion(Exchange& exchange, const Models& models) {
       exchange.end();
       return {};
     }
-    if (exchange.gone()) break;
     if (!call.stream) sink.add_choices(choices);
   }
   Json end = head.json();

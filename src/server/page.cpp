@@ -1,15 +1,14 @@
 #include "server/page.h"
 
-// The assembler copies the file as it is; HEARTH_PAGE is its path in quotes.
-asm(R"(
-  .section .rodata
-  .global hearth_page_begin, hearth_page_end
-hearth_page_begin:
-  .incbin )" HEARTH_PAGE R"(
-hearth_page_end:
-  .byte 0
-  .section .text
-)");
+// The assembler copies the file as it is; HEARTH_PAGE is its path.
+asm(".section .rodata\n"
+    ".global hearth_page_begin, hearth_page_end\n"
+    "hearth_page_begin:\n"
+    ".incbin \"" HEARTH_PAGE
+    "\"\n"
+    "hearth_page_end:\n"
+    ".byte 0\n"
+    ".section .text\n");
 
 extern "C" const char hearth_page_begin[], hearth_page_end[];
 

@@ -21,10 +21,10 @@ void note_run(Exchange& exchange, const ChatRun& run, const Answer<void>& result
     exchange.note("tok_s",
                   fmt::format("{:.1f}", static_cast<double>(usage.generated_tokens - 1) / usage.decode_seconds));
   }
-  if (!result) {
-    exchange.note("error", fmt::format("\"{}\"", Answer<void>(result).error().message.substr(0, 200)));
-  } else if (exchange.gone()) {
+  if (exchange.gone()) {
     exchange.note("gone", "yes");
+  } else if (!result && exchange.started()) {  // else whoever answers with it notes it
+    exchange.note("error", fmt::format("\"{}\"", Answer<void>(result).error().message.substr(0, 200)));
   }
 }
 

@@ -255,6 +255,7 @@ void Server::serve(Connection& connection) {
       if (failed && !exchange.started()) refuse_with(exchange, *failed);
     }
     log_line(exchange, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (outcome == Connection::Outcome::kRefused) connection.socket().finish_sending();
     if (!exchange.reusable()) return;
   }
 }

@@ -224,7 +224,9 @@ TEST_F(Chat, EndsWhenNobodyListens) {
   ASSERT_TRUE(run);
   Sink sink;
   sink.leave = [&] { return sink.events > 5; };
-  ASSERT_TRUE((*run)->run(sink));
+  auto cut = (*run)->run(sink);
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().kind, Refusal::kUnavailable);
   EXPECT_EQ(sink.answers[0].done.reason, EndReason::kCancelled);
   EXPECT_LT(sink.answers[0].done.usage.generated_tokens, 1000);
   run->reset();

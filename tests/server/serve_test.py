@@ -418,8 +418,22 @@ class Connections(Served):
                 first += s.recv(65536)
             self.assertEqual(first.count(b"data: "), 1)
         wait_until(lambda: self.server.active() == 0, 10)
-        # What was computed of the prompt is there for the one who asks again.
-        self.assertGreaterEqual(self.server.get("/v1/cache")[2]["pages_cached"], 0)
+
+    def test_who_asks_again_goes_on_where_the_prompt_was(self):
+        body = {"messages": [{"role": "user", "content": "one two three four five six seven eight. " * 1500}], "stream": True,
+                "return_progress": True, "max_tokens": 1}
+        with self.server.socket() as s:
+            s.sendall(request_bytes("/v1/chat/completions", body))
+            data = b""
+            while not (found := re.findall(rb'"processed":(\d+),"total":(\d+)', data)) or int(found[-1][0]) * 2 < int(found[-1][1]):
+                piece = s.recv(65536)
+                self.assertTrue(piece, data[-500:])
+                data += piece
+        self.assertLess(int(found[-1][0]), int(found[-1][1]))
+        wait_until(lambda: self.server.active() == 0, 10)
+        usage = self.server.post("/v1/chat/completions", body | {"stream": False})[2]["usage"]
+        self.assertGreater(usage["prompt_tokens"], 8000)
+        self.assertGreaterEqual(usage["prompt_tokens_details"]["cached_tokens"], int(found[-1][0]) // 16 * 16)
 
     def test_connections_are_used_again(self):
         connection = self.server.connect()
@@ -526,6 +540,24 @@ class Full(Served):
         self.assertEqual(self.server.chat(max_tokens=2)[0], 200)
 
 
+    def test_who_waits_is_kept_waiting(self):
+        busy = self.server.socket()
+        busy.sendall(request_bytes("/v1/chat/completions", {"messages": HI, "stream": True, "logit_bias": {"0": -1}} | ENDLESS))
+        wait_until(lambda: self.server.active() == 1)
+        with self.server.socket() as s:
+            s.sendall(request_bytes("/v1/chat/completions", {"messages": HI, "stream": True, "max_tokens": 2}))
+            start = time.time()
+            data = b""
+            while data.count(b"data: ") < 2:
+                data += s.recv(65536)
+            if time.time() - start > 5:  # unless the busy one was done before
+                self.assertLess(time.time() - start, 15)
+                chunk = json.loads(data.split(b"data: ")[2].split(b"\n\n")[0])
+                self.assertEqual(chunk["choices"], [{"index": 0, "delta": {}, "finish_reason": None}])
+        busy.close()
+        wait_until(lambda: self.server.active() == 0, 5)
+
+
 class Keys(Served):
     ARGS = ("--api-key", "secret-1", "--api-key", "secret-2", "--alias", "my-model", "--allow-origin", "https://chat.example")
 
@@ -611,6 +643,9 @@ class Process(unittest.TestCase):
         start = time.time()
         self.assertEqual(server.stop(), 0)
         self.assertLess(time.time() - start, 10)
+        answer = receive_all(s)
+        self.assertIn(b'data: {"error":', answer)  # nobody may take it for a whole answer
+        self.assertNotIn(b"[DONE]", answer)
         s.close()
 
     def test_a_second_signal_ends_it_at_once(self):
