@@ -183,6 +183,7 @@ class StreamSink final : public ExchangeSink {
     if (!call_.show_progress) return;
     Json chunk = head_.json("chat.completion.chunk");
     chunk["choices"] = Json::array({Json{{"index", answer}, {"delta", Json::object()}, {"finish_reason", nullptr}}});
+    if (call_.include_usage) chunk["usage"] = nullptr;
     chunk["prompt_progress"] = {{"processed", e.done}, {"total", e.total}};
     send(chunk);
   }

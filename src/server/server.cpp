@@ -371,9 +371,9 @@ void Server::log_line(const Exchange& exchange, double seconds) const {
   std::strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%SZ", &utc);
   std::string line = fmt::format("time={} id={} method={} path={} status={} seconds={:.3f}{}", time, exchange.id(),
                                  request.method, request.path, exchange.status(), seconds, exchange.notes());
-  // What clients send must not command a terminal, nor start a line of its own.
+  // What clients send must not command a terminal, start a line of its own, or be no text at all.
   for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';
+    if (c < 32 || c > 126) c = '?';
   }
   line += '\n';
   if (options_.log) return options_.log(line);

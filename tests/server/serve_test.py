@@ -16,7 +16,7 @@ from pathlib import Path
 
 HEARTH = Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 MODEL = str(Path(__file__).resolve().parent.parent.parent / "models" / "pocket-dense.gguf")
-HI = [{"role": "user", "content": "Tell me a story about a fox."}]
+HI = [{"role": "user", "content": "Tell me a story about a fox who looks for a friend in the deep dark wood and finds a bear."}]
 ENDLESS = {"ignore_eos": True, "max_tokens": 20000}
 TOOL = {"type": "function", "function": {"name": "get_weather", "description": "Weather of a city",
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
@@ -173,7 +173,7 @@ class Endpoints(Served):
         self.assertGreater(len(plain), len(tokens))
         self.assertEqual(plain[0]["id"], tokens[0])
         prompt = self.server.post("/apply-template", {"messages": HI})[2]["prompt"]
-        self.assertIn("<|im_start|>user\nTell me a story about a fox.<|im_end|>", prompt)
+        self.assertIn("<|im_start|>user\n" + HI[0]["content"] + "<|im_end|>", prompt)
 
     def test_metrics_and_cache(self):
         self.server.chat()
@@ -200,7 +200,8 @@ class ChatCompletions(Served):
         self.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], 0)
         second = self.server.chat()[2]
         self.assertEqual(second["choices"][0]["message"], choice["message"])
-        self.assertEqual(second["usage"]["prompt_tokens_details"]["cached_tokens"], usage["prompt_tokens"] // 16 * 16)
+        self.assertEqual(second["usage"]["prompt_tokens_details"]["cached_tokens"], (usage["prompt_tokens"] - 1) // 16 * 16)
+        self.assertGreaterEqual(usage["prompt_tokens"], 17)
         self.assertGreater(first["timings"]["predicted_per_second"], 0)
 
     def test_streams_have_the_same_text_in_the_right_frames(self):
@@ -456,9 +457,9 @@ class Connections(Served):
         self.assertEqual(self.server.chat(max_tokens=2)[0], 200)
         self.assertLess(time.time() - start, 5)
         answers = [receive_all(s) for s in slow]  # after the time that headers have
-        self.assertTrue(all(a.startswith(b"HTTP/1.1 408") for a in answers), answers[0])
         for s in slow:
             s.close()
+        self.assertTrue(all(a.startswith(b"HTTP/1.1 408") for a in answers), answers[0])
 
     def test_many_at_once(self):
         alone = self.server.chat(max_tokens=24)[2]["choices"][0]["message"]["content"]
