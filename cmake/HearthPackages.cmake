@@ -15,6 +15,7 @@ if(HEARTH_BACKENDS_ONLY)
 else()
   find_package(fmt REQUIRED)
   find_package(CLI11 REQUIRED)
+  find_package(Boost 1.74 REQUIRED)  # headers only: Beast
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
   pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)

@@ -75,7 +75,8 @@ struct Usage {
 
 struct Done {
   FinishReason reason = FinishReason::kEnd;
-  std::string text;  // what was held back and is not part of a stop string
+  std::string text;         // what was held back and is not part of a stop string
+  int64_t stop_index = -1;  // of Request::stop_strings: the one that was found (kStopString)
   Usage usage;
 };
 

@@ -29,6 +29,7 @@ void add_tokenize(CLI::App& app, Body& chosen);
 void add_render(CLI::App& app, Body& chosen);
 void add_bench(CLI::App& app, Body& chosen);
 void add_eval(CLI::App& app, Body& chosen);
+void add_serve(CLI::App& app, Body& chosen);
 void add_synth(CLI::App& app, Body& chosen);
 void add_completions(CLI::App& app, Body& chosen);
 void add_version(CLI::App& app, Body& chosen);

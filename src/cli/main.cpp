@@ -105,6 +105,7 @@ int run(int argc, char** argv) {
   Body chosen;
   add_chat(app, chosen);
   add_run(app, chosen);
+  add_serve(app, chosen);
   add_inspect(app, chosen);
   add_tokenize(app, chosen);
   add_render(app, chosen);

@@ -359,7 +359,7 @@ Bucket Scheduler::assemble() {
 void Scheduler::complete_step() {
   for (size_t i = 0; i < step_.size(); ++i) {
     Sequence& s = *step_[i];
-    if (s.stop_string_found) {
+    if (s.stop_index >= 0) {
       // It ended while this step ran: what the step added is rolled back.
       kv_.truncate(s.table, s.computed);
       finish(s, FinishReason::kStopString);
@@ -459,7 +459,7 @@ void Scheduler::deliver_text(Sequence& s) {
   s.text_pending = false;
   StopMatcher::Output out = s.stop.push(s.utf8.push(model_.text->piece(s.pending.token, s.request.special_text)));
   s.pending.text = std::move(out.text);
-  s.stop_string_found = out.stopped();
+  s.stop_index = out.stop_index;
   s.output->push(std::move(s.pending));
   s.pending = {};
 }
@@ -473,7 +473,7 @@ void Scheduler::deliver_all_text() {
 void Scheduler::finish_stopped() {
   for (auto* list : {&running_, &waiting_}) {
     for (size_t i = list->size(); i-- > 0;) {
-      if ((*list)[i]->stop_string_found) finish(*(*list)[i], FinishReason::kStopString);
+      if ((*list)[i]->stop_index >= 0) finish(*(*list)[i], FinishReason::kStopString);
     }
   }
 }
@@ -483,13 +483,16 @@ void Scheduler::finish_stopped() {
 void Scheduler::finish(Sequence& s, FinishReason reason) {
   deliver_text(s);
   Done done{.reason = reason};
-  if (!s.stop_string_found) {
+  if (s.stop_index < 0) {
     StopMatcher::Output out = s.stop.push(s.utf8.finish());
-    s.stop_string_found = out.stopped();
+    s.stop_index = out.stop_index;
     done.text = std::move(out.text);
-    if (!s.stop_string_found) done.text += s.stop.finish();
+    if (s.stop_index < 0) done.text += s.stop.finish();
   }
-  if (s.stop_string_found && reason != FinishReason::kCancelled) done.reason = FinishReason::kStopString;
+  if (s.stop_index >= 0 && reason != FinishReason::kCancelled) {
+    done.reason = FinishReason::kStopString;
+    done.stop_index = s.stop_index;
+  }
   done.usage = s.usage;
   s.output->push(std::move(done));
   keep_prefix(s);
@@ -505,7 +508,7 @@ void Scheduler::fail_sequence(Sequence& s, Error error) {
 void Scheduler::fail_step(const Error& error) {
   for (size_t i = 0; i < step_.size(); ++i) {
     if (step_[i] == nullptr) continue;
-    if (step_[i]->stop_string_found) {
+    if (step_[i]->stop_index >= 0) {
       finish(*step_[i], FinishReason::kStopString);
     } else {
       fail_sequence(*step_[i], Error(error).with_context(fmt::format("run a step of {} rows", step_tokens_.size())));

@@ -39,7 +39,7 @@ struct Sequence {
   // A token that was drawn but whose text was not looked at: that happens while the next step runs.
   bool text_pending = false;
   TokenEvent pending;
-  bool stop_string_found = false;
+  int64_t stop_index = -1;  // of the stop string that was found
 
   // Its part of the step in progress.
   int64_t rows = 0;

@@ -1,0 +1,633 @@
+#include "server/chat.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <utility>
+
+namespace hearth::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::atomic<int64_t>& add_seconds(std::atomic<int64_t>& sum, double seconds) {
+  sum += static_cast<int64_t>(std::llround(seconds * 1e6));
+  return sum;
+}
+
+// ---- conversation ----
+
+constexpr std::string_view kBillingHeader = "x-anthropic-billing-header";
+
+// Drops the line, or the part, that begins with the billing header from the first message if that is the system's.
+void drop_billing_header(Json& messages) {
+  if (messages.empty() || !messages[0].is_object()) return;
+  Json& first = messages[0];
+  if (!first.contains("content") || (first.value("role", Json()) != "system" && first["role"] != "developer")) return;
+  Json& content = first["content"];
+  const auto is_header = [](const Json& part) {
+    const Json* text = part.is_object() && part.contains("text") ? &part["text"] : &part;
+    return text->is_string() && text->get_ref<const std::string&>().starts_with(kBillingHeader);
+  };
+  if (content.is_array()) {
+    if (!content.empty() && is_header(content[0])) content.erase(0);
+  } else if (is_header(content)) {
+    const std::string text = content.get<std::string>();
+    const size_t line_end = text.find('\n');
+    const size_t rest = line_end == std::string::npos ? std::string::npos : text.find_first_not_of('\n', line_end);
+    content = rest == std::string::npos ? std::string() : text.substr(rest);
+  }
+  if (content == "" || (content.is_array() && content.empty())) messages.erase(0);
+}
+
+// Roles are there, and every part is text.
+Answer<void> check_messages(const Json& messages) {
+  if (!messages.is_array()) return invalid("messages", "messages: it must be a list, found {}", excerpt(messages));
+  if (messages.empty()) return invalid("messages", "messages: it is empty; it must have at least one message");
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const Json& message = messages[i];
+    if (!message.is_object() || !message.contains("role") || !message["role"].is_string()) {
+      return invalid("messages", "messages[{}]: it must be an object with a role", i);
+    }
+    if (!message.contains("content") || !message["content"].is_array()) continue;
+    for (const Json& part : message["content"]) {
+      if (!part.is_object() || !part.contains("type") || !part["type"].is_string()) continue;
+      const auto& type = part["type"].get_ref<const std::string&>();
+      if (type == "text" || type == "input_text" || type == "output_text") continue;
+      return invalid("messages", "messages[{}]: it has a part of the type {}; this server takes text only", i,
+                     excerpt(part["type"]));
+    }
+  }
+  return {};
+}
+
+// Those that are functions; kinds of tools that only some services have are left out.
+Answer<Json> function_tools(const Json& tools) {
+  Json functions = Json::array();
+  if (tools.is_null()) return functions;
+  if (!tools.is_array()) return invalid("tools", "tools: it must be a list, found {}", excerpt(tools));
+  for (size_t i = 0; i < tools.size(); ++i) {
+    const Json& tool = tools[i];
+    if (!tool.is_object()) return invalid("tools", "tools[{}]: it must be an object, found {}", i, excerpt(tool));
+    if (tool.contains("type") && tool["type"] != "function") continue;
+    const Json function = tool.value("function", Json());
+    if (!function.is_object() || !function.contains("name") || !function["name"].is_string() ||
+        function["name"].get_ref<const std::string&>().empty()) {
+      return invalid("tools", "tools[{}]: it must have a function with a name", i);
+    }
+    functions.push_back(tool);
+  }
+  return functions;
+}
+
+Answer<void> check_tool_choice(const ToolChoice& choice, const Json& tools) {
+  if (choice.kind == ToolChoice::Kind::kRequired && tools.empty()) {
+    return invalid("tool_choice", "tool_choice: a call is required, but tools has no function to call");
+  }
+  if (choice.kind != ToolChoice::Kind::kNamed) return {};
+  for (const Json& tool : tools) {
+    if (tool["function"]["name"] == choice.name) return {};
+  }
+  return invalid("tool_choice", "tool_choice: there is no function {} in tools", excerpt(Json(choice.name)));
+}
+
+// What the template shows, from a request whose parts were checked.
+struct Conversation {
+  std::string json;
+  std::string tools_json;  // those that the model sees; "": none
+  RenderOptions options;
+};
+
+Answer<Conversation> make_conversation(const ServedModel& model, ChatRequest& request) {
+  if (request.messages.is_array()) drop_billing_header(request.messages);
+  HEARTH_TRY(check_messages(request.messages));
+  HEARTH_ASSIGN(request.tools, function_tools(request.tools));
+  HEARTH_TRY(check_tool_choice(request.tool_choice, request.tools));
+  const bool show_tools = !request.tools.empty() && request.tool_choice.kind != ToolChoice::Kind::kNone;
+  if (show_tools && !model.template_shows_tools) {
+    return invalid("tools",
+                   "tools: the chat template of this model has no place for them; leave them out, set tool_choice to "
+                   "none, or serve a model that was trained with tools");
+  }
+  Json variables = std::move(request.template_variables);
+  if (!variables.is_object()) variables = Json::object();
+  for (const char* name : {"enable_thinking", "thinking"}) {
+    if (!variables.contains(name) || !variables[name].is_boolean()) continue;
+    if (!request.thinking) request.thinking = variables[name].get<bool>();
+    variables.erase(name);
+  }
+  Conversation conversation;
+  if (model.text().supports_thinking()) conversation.options.thinking = request.thinking;
+  variables["messages"] = request.messages;
+  variables.erase("tools");
+  if (show_tools) {
+    variables["tools"] = request.tools;
+    conversation.tools_json = dump(request.tools);
+  }
+  conversation.json = dump(variables);
+  return conversation;
+}
+
+// ---- sampling ----
+
+Answer<SamplingOptions> sampling_options(const SamplingRequest& wanted, const ServedModel& model) {
+  SamplingOptions options = model.model->info().default_sampling;
+  const auto set = [](auto& field, const auto& value) {
+    if (value) field = static_cast<std::remove_reference_t<decltype(field)>>(*value);
+  };
+  set(options.temperature, wanted.temperature);
+  set(options.top_p, wanted.top_p);
+  set(options.min_p, wanted.min_p);
+  set(options.typical_p, wanted.typical_p);
+  set(options.repetition_penalty, wanted.repetition_penalty);
+  set(options.presence_penalty, wanted.presence_penalty);
+  set(options.frequency_penalty, wanted.frequency_penalty);
+  set(options.dry_multiplier, wanted.dry_multiplier);
+  set(options.dry_base, wanted.dry_base);
+  set(options.xtc_probability, wanted.xtc_probability);
+  set(options.xtc_threshold, wanted.xtc_threshold);
+  set(options.top_k, wanted.top_k);
+  set(options.penalty_last_n, wanted.penalty_last_n);
+  set(options.dry_allowed_length, wanted.dry_allowed_length);
+  set(options.dry_last_n, wanted.dry_last_n);
+  options.logit_bias = wanted.logit_bias;
+  for (const std::string& breaker : wanted.dry_breakers) {
+    HEARTH_ASSIGN(std::vector<int32_t> tokens, model.text().tokenize(breaker, false, false));
+    if (!tokens.empty()) options.dry_breakers.push_back(std::move(tokens));
+  }
+  options.seed = wanted.seed ? *wanted.seed : std::random_device{}();
+  return options;
+}
+
+// The request that every answer starts from, without its prompt.
+Answer<Request> make_request(const AnswerLimits& limits, const ServedModel& model) {
+  Request request;
+  HEARTH_ASSIGN(request.sampling, sampling_options(limits.sampling, model));
+  if (limits.n < 1 || limits.n > kMaxAnswers) {
+    return invalid("n", "n: it must be a whole number from 1 to {}, found {}", kMaxAnswers, limits.n);
+  }
+  if (limits.stop.size() > kMaxStopStrings) {
+    return invalid("stop", "stop: at most {} strings, found {}", kMaxStopStrings, limits.stop.size());
+  }
+  for (const std::string& stop : limits.stop) {
+    if (!stop.empty()) request.stop_strings.push_back(stop);  // an empty one is how some clients say none
+  }
+  request.max_tokens = limits.max_tokens.value_or(-1);
+  request.ignore_end = limits.ignore_end;
+  request.top_logprobs = static_cast<int32_t>(limits.top_logprobs.value_or(-1));
+  return request;
+}
+
+Answer<void> check_length(int64_t prompt, const Request& request, const ServedModel& model) {
+  const int64_t most = model.model->info().sequence_tokens - (request.max_tokens == 0 ? 0 : 1);
+  if (prompt <= most) return {};
+  ApiError error = refuse(Refusal::kContextLength,
+                          fmt::format("the prompt has {} tokens, but the context takes {}; a shorter prompt would "
+                                      "work, or a server started with a larger context (-c) if the model was trained "
+                                      "for one",
+                                      prompt, most),
+                          "messages");
+  error.prompt_tokens = prompt;
+  error.context_tokens = most;
+  return error;
+}
+
+// ---- log-probabilities of a prompt ----
+
+// Of `token`, and the `best` most likely, from one row of logits.
+TokenScores score(std::span<const float> logits, int32_t token, int64_t best, const Text& text) {
+  const float largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (float logit : logits) sum += std::exp(static_cast<double>(logit - largest));
+  const double log_sum = largest + std::log(sum);
+  const auto scored = [&](int32_t id) {
+    return TokenScore{.token = id,
+                      .bytes = text.piece(id, true),
+                      .logprob = static_cast<float>(logits[static_cast<size_t>(id)] - log_sum)};
+  };
+  TokenScores scores{.token = scored(token)};
+  std::vector<int32_t> ids(logits.size());
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
+  const auto count = std::min<size_t>(static_cast<size_t>(best), ids.size());
+  std::partial_sort(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(count), ids.end(), [&](int32_t a, int32_t b) {
+    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
+  for (size_t i = 0; i < count; ++i) scores.best.push_back(scored(ids[i]));
+  return scores;
+}
+
+// ---- one answer ----
+
+struct Running {
+  std::optional<Generation> generation;
+  std::unique_ptr<OutputParser> parser;  // null: everything is text
+  std::vector<int32_t> tokens;           // of the answer so far, with markers that were put in
+  int64_t sampled = 0;                   // of them, those that the model chose
+  int64_t sampled_before = 0;            // and of those, the ones of generations that were cut short
+  bool closing = false;                  // its generation is being cancelled, to end the reasoning
+  bool resumed = false;                  // has a generation after the first
+  bool whole_call = false;
+  bool broken_call = false;  // an answer ended in the middle of one
+  bool done = false;
+  std::vector<TokenScores> prompt_scores;
+  AnswerUsage usage;
+};
+
+}  // namespace
+
+std::string random_id(std::string_view prefix) {
+  static constexpr char kLetters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  thread_local std::mt19937_64 random{(static_cast<uint64_t>(std::random_device{}()) << 32) | std::random_device{}()};
+  std::string id(prefix);
+  for (int i = 0; i < 24; ++i) id += kLetters[random() % 62];
+  return id;
+}
+
+struct ChatRun::Impl {
+  std::shared_ptr<ServedModel> model;
+  Clock::time_point start = Clock::now();
+  std::vector<int32_t> prompt;
+  Request base;  // without a prompt
+  std::string prompt_text;
+  std::string tools_json;
+  bool chat = false;
+  bool prompt_logprobs = false;
+  int64_t thinking_budget = 0;  // tokens
+  std::vector<Running> answers;
+
+  ~Impl() { model->in_flight -= std::ssize(answers); }
+
+  // Takes the places of all answers, or refuses.
+  Answer<void> enter(int64_t n) {
+    const int64_t before = model->in_flight.fetch_add(n);
+    if (before > 0 && before + n > model->most_in_flight) {
+      model->in_flight -= n;
+      ApiError error = refuse(Refusal::kOverloaded,
+                              fmt::format("the server has {} requests that run or wait, and takes {}; try again later",
+                                          before, model->most_in_flight));
+      error.retry_seconds = 5;
+      return error;
+    }
+    answers.resize(static_cast<size_t>(n));
+    for (Running& answer : answers) {
+      answer.usage.prompt_tokens = std::ssize(prompt);
+      if (chat) answer.parser = model->text().parse_output({.tools_json = tools_json, .prompt_text = prompt_text});
+    }
+    return {};
+  }
+
+  Answer<void> submit(size_t index) {
+    Running& answer = answers[index];
+    Request request = base;
+    request.prompt = prompt;
+    request.sampling.seed += index;
+    request.prompt_logits = prompt_logprobs && index == 0;
+    HEARTH_ASSIGN(answer.generation, model->engine->submit(std::move(request)));
+    return {};
+  }
+
+  // The answer goes on from what it has, after the marker that ends reasoning.
+  Answer<void> resume(int64_t index, ChatSink& sink) {
+    Running& answer = answers[static_cast<size_t>(index)];
+    const std::string& marker = model->text().output_markers().reasoning_close;
+    HEARTH_ASSIGN(std::vector<int32_t> marker_tokens, model->text().tokenize(marker, true, false));
+    answer.sampled_before = answer.sampled;
+    answer.closing = false;
+    answer.resumed = true;
+    Request request = base;
+    if (request.max_tokens >= 0) request.max_tokens -= answer.sampled;
+    request.prompt = prompt;
+    request.prompt.insert(request.prompt.end(), answer.tokens.begin(), answer.tokens.end());
+    request.prompt.insert(request.prompt.end(), marker_tokens.begin(), marker_tokens.end());
+    request.sampling.seed += static_cast<uint64_t>(index);
+    // The text that the grammar waits for is in the prompt now.
+    request.constraint.after.clear();
+    if (std::ssize(request.prompt) >= model->model->info().sequence_tokens || request.max_tokens == 0) {
+      finish(index, {.reason = FinishReason::kLength}, sink);
+      return {};
+    }
+    answer.tokens.insert(answer.tokens.end(), marker_tokens.begin(), marker_tokens.end());
+    push(index, marker, sink);
+    HEARTH_ASSIGN(answer.generation, model->engine->submit(std::move(request)));
+    return {};
+  }
+
+  void push(int64_t index, std::string_view text, ChatSink& sink, bool last = false) {
+    Running& answer = answers[static_cast<size_t>(index)];
+    if (!answer.parser) {
+      if (!text.empty()) sink.event(index, TextDelta{std::string(text)});
+      return;
+    }
+    std::vector<OutputEvent> events;
+    answer.parser->push(text, events);
+    if (last) answer.parser->finish(events);
+    for (OutputEvent& event : events) {
+      std::visit(
+          [&]<class T>(T& e) {
+            if constexpr (std::is_same_v<T, ToolCallStart>) {
+              sink.event(index, CallStart{.index = e.index, .id = random_id("call_"), .name = std::move(e.name)});
+            } else {
+              if constexpr (std::is_same_v<T, ToolCallEnd>)
+                (e.complete ? answer.whole_call : answer.broken_call) = true;
+              sink.event(index, std::move(e));
+            }
+          },
+          event);
+    }
+  }
+
+  bool in_reasoning(const Running& answer) const { return answer.parser && answer.parser->in_reasoning(); }
+  bool in_call(const Running& answer) const { return answer.parser && answer.parser->in_tool_call(); }
+
+  // Ends reasoning that is as long as it may be.
+  void limit_reasoning(Running& answer) {
+    if (!in_reasoning(answer) || answer.closing || answer.usage.reasoning_tokens < thinking_budget) return;
+    if (model->text().output_markers().reasoning_close.empty()) return;
+    answer.closing = true;
+    answer.generation->cancel();
+  }
+
+  void token(int64_t index, const TokenEvent& event, ChatSink& sink) {
+    Running& answer = answers[static_cast<size_t>(index)];
+    if (answer.usage.first_token_seconds < 0) answer.usage.first_token_seconds = seconds_since(start);
+    if (answer.closing) return;  // what comes after the decision to close is not part of the answer
+    answer.tokens.push_back(event.token);
+    ++answer.sampled;
+    const bool reasoned = in_reasoning(answer), called = in_call(answer);
+    if (!event.logprobs.empty() && !reasoned && !called) {
+      TokenScores scores;
+      for (size_t i = 0; i < event.logprobs.size(); ++i) {
+        const TokenLogprob& p = event.logprobs[i];
+        TokenScore scored{.token = p.token, .bytes = model->text().piece(p.token, true), .logprob = p.logprob};
+        if (i == 0) {
+          scores.token = std::move(scored);
+        } else {
+          scores.best.push_back(std::move(scored));
+        }
+      }
+      sink.event(index, std::move(scores));
+    }
+    push(index, event.text, sink);
+    if (reasoned || in_reasoning(answer)) ++answer.usage.reasoning_tokens;
+    limit_reasoning(answer);
+  }
+
+  void prompt_logits(int64_t index, const PromptLogits& logits, ChatSink& sink) {
+    Running& answer = answers[static_cast<size_t>(index)];
+    const auto vocab = static_cast<size_t>(model->text().vocab_size());
+    for (int64_t row = 0; row < logits.rows; ++row) {
+      const auto next = static_cast<size_t>(logits.position + row + 1);
+      if (next >= prompt.size()) break;
+      answer.prompt_scores.push_back(score(std::span(logits.logits).subspan(static_cast<size_t>(row) * vocab, vocab),
+                                           prompt[next], std::max(base.top_logprobs, 0), model->text()));
+    }
+    if (answer.prompt_scores.size() + 1 == prompt.size()) {
+      sink.event(index, PromptScores{.tokens = std::move(answer.prompt_scores)});
+    }
+  }
+
+  void add_usage(Running& answer, const Usage& usage) {
+    if (!answer.resumed) {
+      answer.usage.cached_tokens = usage.cached_tokens;
+      answer.usage.queue_seconds = usage.queue_seconds;
+    }
+    answer.usage.prefill_seconds += usage.prefill_seconds;
+    answer.usage.decode_seconds += usage.decode_seconds;
+    answer.usage.generated_tokens = answer.sampled_before + usage.generated_tokens;
+  }
+
+  void finish(int64_t index, const Done& done, ChatSink& sink) {
+    Running& answer = answers[static_cast<size_t>(index)];
+    push(index, done.text, sink, /*last=*/true);
+    answer.done = true;
+    answer.generation.reset();
+    remember(answer);
+    AnswerDone end;
+    switch (done.reason) {
+      case FinishReason::kEnd:
+      case FinishReason::kStopToken:
+        end.reason = answer.whole_call    ? EndReason::kToolCalls
+                     : answer.broken_call ? EndReason::kLength  // never a silent end in the middle of a call
+                                          : EndReason::kStop;
+        break;
+      case FinishReason::kStopString:
+        end.reason = EndReason::kStopSequence;
+        if (done.stop_index >= 0) end.stop_sequence = base.stop_strings[static_cast<size_t>(done.stop_index)];
+        break;
+      case FinishReason::kLength:
+      case FinishReason::kContextFull:
+        end.reason = EndReason::kLength;
+        break;
+      case FinishReason::kCancelled:
+        end.reason = EndReason::kCancelled;
+        break;
+    }
+    end.usage = answer.usage;
+    count(answer, end.reason == EndReason::kCancelled ? model->counters.cancelled : model->counters.answers);
+    sink.event(index, std::move(end));
+  }
+
+  // The next turn of this conversation brings the answer back as text: it is to get the ids that are cached.
+  void remember(const Running& answer) {
+    if (!chat || answer.tokens.empty() || model->options.deterministic) return;
+    std::vector<int32_t> all = prompt;
+    all.insert(all.end(), answer.tokens.begin(), answer.tokens.end());
+    model->text().remember(all);
+  }
+
+  void count(const Running& answer, std::atomic<int64_t>& kind) {
+    ModelCounters& counters = model->counters;
+    ++kind;
+    counters.prompt_tokens += answer.usage.prompt_tokens;
+    counters.cached_tokens += answer.usage.cached_tokens;
+    counters.generated_tokens += answer.usage.generated_tokens;
+    add_seconds(counters.queue_microseconds, answer.usage.queue_seconds);
+    add_seconds(counters.prefill_microseconds, answer.usage.prefill_seconds);
+    add_seconds(counters.decode_microseconds, answer.usage.decode_seconds);
+  }
+
+  Answer<void> handle(int64_t index, Event event, ChatSink& sink) {
+    Running& answer = answers[static_cast<size_t>(index)];
+    if (auto* token_event = std::get_if<TokenEvent>(&event)) {
+      token(index, *token_event, sink);
+    } else if (auto* progress = std::get_if<PromptProgress>(&event)) {
+      if (!answer.resumed) sink.event(index, *progress);
+    } else if (auto* logits = std::get_if<PromptLogits>(&event)) {
+      prompt_logits(index, *logits, sink);
+    } else if (auto* done = std::get_if<Done>(&event)) {
+      add_usage(answer, done->usage);
+      if (answer.closing) return resume(index, sink);
+      finish(index, *done, sink);
+    } else if (auto* failed = std::get_if<Failed>(&event)) {
+      return std::move(failed->error);
+    }
+    return {};
+  }
+
+  // Sends out the answers beside the first once its prompt is in the cache for them.
+  Answer<void> submit_others() {
+    if (answers.size() == 1 || answers[1].generation || answers[1].done) return {};
+    if (!answers[0].done && answers[0].usage.first_token_seconds < 0) return {};
+    for (size_t i = 1; i < answers.size(); ++i) HEARTH_TRY(submit(i));
+    return {};
+  }
+
+  void cancel(ChatSink& sink) {
+    for (size_t i = 0; i < answers.size(); ++i) {
+      if (answers[i].done) continue;
+      if (answers[i].generation) answers[i].generation->cancel();
+      answers[i].usage.generated_tokens = answers[i].sampled;
+      finish(static_cast<int64_t>(i), {.reason = FinishReason::kCancelled}, sink);
+    }
+  }
+
+  Answer<void> run(ChatSink& sink) {
+    if (chat) limit_reasoning(answers[0]);
+    while (true) {
+      // What there is, of all; then, when there is nothing, a short wait for one of them.
+      bool quiet = true;
+      int64_t open = 0, first_open = -1;
+      for (int64_t i = 0; i < std::ssize(answers); ++i) {
+        Running& answer = answers[static_cast<size_t>(i)];
+        while (!answer.done && answer.generation) {
+          std::optional<Event> event = answer.generation->next_within(0);
+          if (!event) break;
+          quiet = false;
+          HEARTH_TRY(handle(i, *std::move(event), sink));
+        }
+        if (answer.done) continue;
+        ++open;
+        if (first_open < 0 && answer.generation) first_open = i;
+      }
+      HEARTH_TRY(submit_others());
+      if (open == 0) return {};
+      if (!sink.alive()) {
+        cancel(sink);
+        return refuse(Refusal::kUnavailable, "the answer was cut off: its client left, or the server stops");
+      }
+      if (!quiet || first_open < 0) continue;
+      const double wait = open == 1 ? 0.1 : 0.02;
+      if (auto event = answers[static_cast<size_t>(first_open)].generation->next_within(wait)) {
+        HEARTH_TRY(handle(first_open, *std::move(event), sink));
+      }
+    }
+  }
+};
+
+ChatRun::ChatRun(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ChatRun::~ChatRun() = default;
+const ServedModel& ChatRun::model() const { return *impl_->model; }
+int64_t ChatRun::prompt_tokens() const { return std::ssize(impl_->prompt); }
+
+Answer<void> ChatRun::run(ChatSink& sink) {
+  Answer<void> result = impl_->run(sink);
+  if (!result) {
+    for (const Running& answer : impl_->answers) {
+      if (!answer.done) impl_->count(answer, impl_->model->counters.failed);
+    }
+  }
+  return result;
+}
+
+AnswerUsage ChatRun::usage() const {
+  AnswerUsage sum = impl_->answers[0].usage;
+  for (size_t i = 1; i < impl_->answers.size(); ++i) {
+    const AnswerUsage& usage = impl_->answers[i].usage;
+    sum.generated_tokens += usage.generated_tokens;
+    sum.reasoning_tokens += usage.reasoning_tokens;
+    sum.decode_seconds = std::max(sum.decode_seconds, usage.decode_seconds);
+  }
+  return sum;
+}
+
+Answer<Prompt> render_chat(const ServedModel& model, ChatRequest request) {
+  HEARTH_ASSIGN(Conversation conversation, make_conversation(model, request));
+  HEARTH_ASSIGN(Prompt prompt, model.text().render(conversation.json, conversation.options));
+  return prompt;
+}
+
+Answer<std::unique_ptr<ChatRun>> ChatRun::chat(std::shared_ptr<ServedModel> model, ChatRequest request) {
+  const Text& text = model->text();
+  auto impl = std::make_unique<Impl>();
+  impl->model = model;
+  impl->chat = true;
+  HEARTH_ASSIGN(impl->base, make_request(request.limits, *model));
+  HEARTH_ASSIGN(Conversation conversation, make_conversation(*model, request));
+  HEARTH_ASSIGN(Prompt prompt, text.render(conversation.json, conversation.options));
+  impl->prompt = std::move(prompt.tokens);
+  impl->prompt_text = std::move(prompt.text);
+  impl->tools_json = std::move(conversation.tools_json);
+  HEARTH_TRY(check_length(std::ssize(impl->prompt), impl->base, *model));
+  if (impl->prompt.empty()) return invalid("messages", "messages: the prompt that they make is empty");
+  impl->base.special_text = true;
+
+  const int64_t left = model->model->info().sequence_tokens - std::ssize(impl->prompt);
+  const int64_t most = impl->base.max_tokens < 0 ? left : std::min(left, impl->base.max_tokens);
+  impl->thinking_budget = request.thinking_budget.value_or(most / 2);
+
+  const bool must_call =
+      request.tool_choice.kind == ToolChoice::Kind::kRequired || request.tool_choice.kind == ToolChoice::Kind::kNamed;
+  std::optional<GrammarSource> source = request.limits.format;
+  if (must_call) {
+    const bool named = request.tool_choice.kind == ToolChoice::Kind::kNamed;
+    source = GrammarSource{.kind = GrammarSource::Kind::kToolCalls,
+                           .text = dump({{"tools", request.tools},
+                                         {"name", named ? Json(request.tool_choice.name) : Json()},
+                                         {"parallel", request.parallel_tool_calls && !named}})};
+  } else if (source && !impl->tools_json.empty()) {
+    return invalid("response_format",
+                   "response_format: an answer of one form and a free choice of tools do not go together here; set "
+                   "tool_choice to none or required");
+  }
+  if (source) {
+    HEARTH_ASSIGN(impl->base.constraint.grammar, text.compile(*source));
+    const auto parser = text.parse_output({.tools_json = impl->tools_json, .prompt_text = impl->prompt_text});
+    if (parser->in_reasoning()) impl->base.constraint.after = text.output_markers().reasoning_close;
+  }
+  HEARTH_TRY(impl->enter(request.limits.n));
+  HEARTH_TRY(impl->submit(0));
+  return std::unique_ptr<ChatRun>(new ChatRun(std::move(impl)));
+}
+
+Answer<std::unique_ptr<ChatRun>> ChatRun::completion(std::shared_ptr<ServedModel> model, CompletionRequest request) {
+  auto impl = std::make_unique<Impl>();
+  impl->model = model;
+  HEARTH_ASSIGN(impl->base, make_request(request.limits, *model));
+  impl->prompt = std::move(request.prompt);
+  if (impl->prompt.empty()) return invalid("prompt", "prompt: it is empty; it must have at least one token");
+  HEARTH_TRY(check_length(std::ssize(impl->prompt), impl->base, *model));
+  if (request.limits.format) {
+    HEARTH_ASSIGN(impl->base.constraint.grammar, model->text().compile(*request.limits.format));
+  }
+  impl->prompt_logprobs = request.prompt_logprobs;
+  HEARTH_TRY(impl->enter(request.limits.n));
+  HEARTH_TRY(impl->submit(0));
+  return std::unique_ptr<ChatRun>(new ChatRun(std::move(impl)));
+}
+
+void WholeAnswer::add(const ChatEvent& event) {
+  std::visit(
+      [&]<class T>(const T& e) {
+        if constexpr (std::is_same_v<T, ReasoningDelta>) {
+          reasoning += e.text;
+        } else if constexpr (std::is_same_v<T, TextDelta>) {
+          text += e.text;
+        } else if constexpr (std::is_same_v<T, CallStart>) {
+          calls.push_back({.id = e.id, .name = e.name});
+        } else if constexpr (std::is_same_v<T, ToolArgumentsDelta>) {
+          if (!calls.empty()) calls.back().arguments += e.json;
+        } else if constexpr (std::is_same_v<T, TokenScores>) {
+          scores.push_back(e);
+        } else if constexpr (std::is_same_v<T, PromptScores>) {
+          prompt_scores = e.tokens;
+        } else if constexpr (std::is_same_v<T, AnswerDone>) {
+          done = e;
+        }
+      },
+      event);
+}
+
+}  // namespace hearth::server

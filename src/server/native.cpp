@@ -1,0 +1,312 @@
+// What no protocol has: health, metrics, properties, tokens, the cache, the page; and fill-in-the-middle for editors.
+#include <mutex>
+
+#include "hearth/version.h"
+#include "server/fim.h"
+#include "server/openai.h"
+#include "server/page.h"
+
+namespace hearth::server {
+namespace {
+
+// An engine that has work and makes no step for this long is stuck.
+constexpr double kStalledSeconds = 120;
+
+// Remembers when the engine was last seen to make a step.
+class Pulse {
+ public:
+  bool stalled(const EngineStats& stats) {
+    std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (stats.steps != steps_ || stats.active_sequences + stats.queued_requests == 0) {
+      steps_ = stats.steps;
+      since_ = now;
+    }
+    return std::chrono::duration<double>(now - since_).count() > kStalledSeconds;
+  }
+
+ private:
+  std::mutex mutex_;
+  int64_t steps_ = -1;
+  std::chrono::steady_clock::time_point since_;
+};
+
+Answer<void> health(Exchange& exchange, const Models& models, Pulse& pulse) {
+  const auto answer = [&](int status, Json body) {
+    respond_json(exchange, status, body);
+    return Answer<void>();
+  };
+  if (auto failure = models.failure()) return answer(503, {{"status", "failed"}, {"message", failure->message}});
+  auto model = models.get();
+  if (!model) {
+    exchange.header("Retry-After", "2");
+    return answer(503, {{"status", "loading"}, {"progress", models.progress()}});
+  }
+  if (pulse.stalled((*model)->engine->stats())) return answer(503, {{"status", "stalled"}});
+  return answer(200, {{"status", "ok"}});
+}
+
+Answer<void> metrics(Exchange& exchange, const Models& models, const Server& server) {
+  std::string text;
+  const auto add = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
+    text += fmt::format("# HELP hearth_{0} {1}\n# TYPE hearth_{0} {2}\nhearth_{0} {3}\n", name, help, type, value);
+  };
+  const auto seconds = [](const std::atomic<int64_t>& microseconds) {
+    return static_cast<double>(microseconds.load()) / 1e6;
+  };
+  add("connections", "gauge", "Open connections", server.connections());
+  auto found = models.get();
+  add("model_ready", "gauge", "1 when the model is loaded", found ? 1 : 0);
+  if (found) {
+    const ServedModel& model = **found;
+    const EngineStats stats = model.engine->stats();
+    const ModelCounters& c = model.counters;
+    add("answers_in_flight", "gauge", "Answers that run or wait", model.in_flight.load());
+    add("active_sequences", "gauge", "Sequences in the engine's steps", stats.active_sequences);
+    add("queued_requests", "gauge", "Requests that wait in the engine", stats.queued_requests);
+    add("pages_total", "gauge", "Pages of KV memory", stats.pages_total);
+    add("pages_in_use", "gauge", "Pages of sequences that run", stats.pages_in_use);
+    add("pages_cached", "gauge", "Pages that only the prefix cache holds", stats.pages_cached);
+    add("steps_total", "counter", "Steps of the engine", stats.steps);
+    add("answers_total", "counter", "Answers that ran to their end", c.answers.load());
+    add("answers_cancelled_total", "counter", "Answers whose client went away", c.cancelled.load());
+    add("answers_failed_total", "counter", "Answers that failed", c.failed.load());
+    add("prompt_tokens_total", "counter", "Tokens of prompts", c.prompt_tokens.load());
+    add("cached_tokens_total", "counter", "Of them, those found in the prefix cache", c.cached_tokens.load());
+    add("generated_tokens_total", "counter", "Tokens of answers", c.generated_tokens.load());
+    add("queue_seconds_total", "counter", "Time that requests waited", seconds(c.queue_microseconds));
+    add("prefill_seconds_total", "counter", "Time from the first step of a prompt to the first token",
+        seconds(c.prefill_microseconds));
+    add("decode_seconds_total", "counter", "Time from the first token to the last", seconds(c.decode_microseconds));
+  }
+  exchange.respond(200, "text/plain; version=0.0.4; charset=utf-8", text);
+  return {};
+}
+
+Answer<void> props(Exchange& exchange, const Models& models) {
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  const ModelInfo& info = model->model->info();
+  const SamplingOptions& s = info.default_sampling;
+  const OutputMarkers& markers = model->text().output_markers();
+  respond_json(exchange, 200,
+               {{"model", model->id},
+                {"model_path", info.path},
+                {"model_name", info.name},
+                {"architecture", info.architecture},
+                {"parameters", info.parameters},
+                {"vocab_size", info.vocab_size},
+                {"context_tokens", info.sequence_tokens},
+                {"kv_tokens", info.context_tokens},
+                {"trained_context", info.trained_context},
+                {"device", info.device},
+                {"threads", info.threads},
+                {"max_sequences", model->options.max_sequences},
+                {"most_in_flight", model->most_in_flight},
+                {"default_sampling",
+                 {{"temperature", s.temperature}, {"top_k", s.top_k}, {"top_p", s.top_p}, {"min_p", s.min_p}}},
+                {"chat_template", model->text().chat_template()},
+                {"supports_thinking", model->text().supports_thinking()},
+                {"supports_tools", model->template_shows_tools},
+                {"output_dialect", markers.dialect},
+                {"build", HEARTH_VERSION}});
+  return {};
+}
+
+Answer<void> tokenize(Exchange& exchange, const Models& models) {
+  HEARTH_ASSIGN(Json body, body_of(exchange));
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  Fields f(body);
+  const auto content = f.text("content");
+  const bool add_special = f.boolean("add_special").value_or(false);
+  const bool parse_special = f.boolean("parse_special").value_or(true);
+  const bool with_pieces = f.boolean("with_pieces").value_or(false);
+  if (!content) f.expected("content", "a string");
+  if (f.error()) return *f.error();
+  HEARTH_ASSIGN(std::vector<int32_t> tokens, model->text().tokenize(*content, parse_special, add_special));
+  Json list = Json::array();
+  for (int32_t token : tokens) {
+    if (with_pieces) {
+      list.push_back({{"id", token}, {"piece", model->text().piece(token, true)}});
+    } else {
+      list.push_back(token);
+    }
+  }
+  respond_json(exchange, 200, {{"tokens", std::move(list)}});
+  return {};
+}
+
+Answer<void> detokenize(Exchange& exchange, const Models& models) {
+  HEARTH_ASSIGN(Json body, body_of(exchange));
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  Fields f(body);
+  const Json* list = f.array("tokens");
+  if (list == nullptr) f.expected("tokens", "a list of token ids");
+  if (f.error()) return *f.error();
+  std::vector<int32_t> tokens;
+  for (const Json& id : *list) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= static_cast<uint64_t>(model->text().vocab_size())) {
+      return invalid("tokens", "tokens: they must be whole numbers from 0 to {}, found {}",
+                     model->text().vocab_size() - 1, excerpt(id));
+    }
+    tokens.push_back(id.get<int32_t>());
+  }
+  respond_json(exchange, 200, {{"content", model->text().detokenize(tokens, true)}});
+  return {};
+}
+
+// The prompt that /v1/chat/completions would run.
+Answer<void> apply_template(Exchange& exchange, const Models& models) {
+  HEARTH_ASSIGN(Json body, body_of(exchange));
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(ChatRequest chat, read_openai_chat(std::move(body)));
+  HEARTH_ASSIGN(Prompt prompt, render_chat(*model, std::move(chat)));
+  respond_json(exchange, 200, {{"prompt", prompt.text}, {"tokens", prompt.tokens.size()}});
+  return {};
+}
+
+Answer<void> cache_state(Exchange& exchange, const Models& models) {
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  const EngineStats stats = model->engine->stats();
+  const ModelCounters& c = model->counters;
+  respond_json(exchange, 200,
+               {{"pages_total", stats.pages_total},
+                {"pages_in_use", stats.pages_in_use},
+                {"pages_cached", stats.pages_cached},
+                {"active_sequences", stats.active_sequences},
+                {"queued_requests", stats.queued_requests},
+                {"prompt_tokens", c.prompt_tokens.load()},
+                {"cached_tokens", c.cached_tokens.load()}});
+  return {};
+}
+
+Answer<void> clear_cache(Exchange& exchange, const Models& models) {
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  model->engine->clear_cache();
+  return cache_state(exchange, models);
+}
+
+// ---- /infill, as llama.cpp's editors ask for it ----
+
+class InfillSink final : public ExchangeSink {
+ public:
+  using ExchangeSink::ExchangeSink;
+  void event(int64_t, const ChatEvent& event) override {
+    whole.add(event);
+    const auto* text = std::get_if<TextDelta>(&event);
+    if (text != nullptr && exchange_.started()) send({{"content", text->text}, {"stop", false}});
+  }
+  void send(const Json& chunk) { exchange_.write("data: " + dump(chunk) + "\n\n"); }
+
+  WholeAnswer whole;
+
+ protected:
+  void keepalive() override { send({{"content", ""}, {"stop", false}}); }
+};
+
+Answer<FimRequest> read_infill(const Json& body) {
+  FimRequest fim;
+  Fields f(body);
+  fim.prefix = f.text("input_prefix").value_or("") + f.text("prompt").value_or("");
+  fim.suffix = f.text("input_suffix").value_or("");
+  if (const Json* files = f.array("input_extra")) {
+    for (const Json& entry : *files) {
+      if (!entry.is_object()) {
+        f.expected("input_extra", "a list of {\"filename\": ..., \"text\": ...}");
+        break;
+      }
+      Fields file(entry, "input_extra");
+      fim.files.push_back({.name = file.text("filename").value_or(""), .text = file.text("text").value_or("")});
+      if (file.error()) return *file.error();
+    }
+  }
+  if (f.error()) return *f.error();
+  return fim;
+}
+
+Answer<void> infill(Exchange& exchange, const Models& models) {
+  HEARTH_ASSIGN(Json body, body_of(exchange));
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_TRY(refuse_unsupported(body));
+  CompletionRequest request;
+  HEARTH_TRY(read_limits(body, request.limits));
+  HEARTH_ASSIGN(FimRequest fim, read_infill(body));
+  fim.max_tokens = request.limits.max_tokens.value_or(256);
+  request.limits.n = 1;
+  Fields f(body);
+  const bool stream = f.boolean("stream").value_or(false);
+  if (f.error()) return *f.error();
+  HEARTH_ASSIGN(request.prompt, fim_prompt(*model, fim));
+  HEARTH_ASSIGN(std::unique_ptr<ChatRun> run, ChatRun::completion(model, std::move(request)));
+  if (stream) {
+    exchange.header("Cache-Control", "no-cache");
+    exchange.begin(200, "text/event-stream; charset=utf-8");
+  }
+  InfillSink sink(exchange);
+  Answer<void> result = run->run(sink);
+  note_run(exchange, *run, result);
+  if (!result) {
+    if (!stream) return result;
+    sink.send(openai_error_json(result.error()));
+    exchange.end();
+    return {};
+  }
+  Json end = {{"content", stream ? std::string() : sink.whole.text},
+              {"stop", true},
+              {"model", model->id},
+              {"stop_type", sink.whole.done.reason == EndReason::kLength         ? "limit"
+                            : sink.whole.done.reason == EndReason::kStopSequence ? "word"
+                                                                                 : "eos"},
+              {"stopping_word", sink.whole.done.stop_sequence},
+              {"tokens_evaluated", run->usage().prompt_tokens},
+              {"tokens_cached", run->usage().cached_tokens},
+              {"tokens_predicted", run->usage().generated_tokens},
+              {"timings", timings_json(run->usage())}};
+  if (stream) {
+    sink.send(end);
+    exchange.end();
+  } else {
+    respond_json(exchange, 200, end);
+  }
+  return {};
+}
+
+Answer<void> page(Exchange& exchange) {
+  exchange.header("Cache-Control", "no-cache");
+  exchange.header("X-Content-Type-Options", "nosniff");
+  exchange.header("Content-Security-Policy", "frame-ancestors 'none'");
+  exchange.respond(200, "text/html; charset=utf-8", chat_page());
+  return {};
+}
+
+}  // namespace
+
+void add_native(Server& server, Models& models) {
+  const auto with_models = [&](const char* method, const char* path,
+                               Answer<void> (*handler)(Exchange&, const Models&)) {
+    server.add({method, path, [&models, handler](Exchange& exchange) { return handler(exchange, models); }});
+  };
+  auto pulse = std::make_shared<Pulse>();
+  const auto tell_health = [&models, pulse](Exchange& exchange) { return health(exchange, models, *pulse); };
+  server.add({"GET", "/health", tell_health, /*open=*/true});
+  server.add({"GET", "/v1/health", tell_health, /*open=*/true});
+  server.add({"GET", "/", page, /*open=*/true});
+  server.add({"GET", "/index.html", page, /*open=*/true});
+  // What clients ask first, to see whether anybody is there.
+  server.add({"GET", "/api/hello",
+              [](Exchange& exchange) -> Answer<void> {
+                respond_json(exchange, 200, {{"status", "ok"}});
+                return {};
+              },
+              /*open=*/true});
+  server.add({"GET", "/metrics", [&](Exchange& exchange) { return metrics(exchange, models, server); }});
+  with_models("GET", "/props", props);
+  with_models("POST", "/tokenize", tokenize);
+  with_models("POST", "/detokenize", detokenize);
+  with_models("POST", "/apply-template", apply_template);
+  with_models("POST", "/infill", infill);
+  with_models("GET", "/v1/cache", cache_state);
+  with_models("DELETE", "/v1/cache", clear_cache);
+  with_models("POST", "/v1/cache/clear", clear_cache);
+}
+
+}  // namespace hearth::server

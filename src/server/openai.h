@@ -1,0 +1,26 @@
+// What the files of the OpenAI protocol share.
+#pragma once
+
+#include "server/protocol.h"
+
+namespace hearth::server {
+
+// Sampling, lengths, stop strings and the form of the answer, under the names of the OpenAI protocol and of what local
+// servers have added to it.
+Answer<void> read_limits(const Json& body, AnswerLimits& limits);
+
+// The conversation of a chat completion, with its limits.
+Answer<ChatRequest> read_openai_chat(Json body);
+
+// Refuses what asks for something that this server does not have, rather than ignoring it.
+Answer<void> refuse_unsupported(const Json& body);
+
+// {"error": {...}}
+Json openai_error_json(const ApiError& error);
+Json usage_json(const AnswerUsage& usage);
+// Speed of prompt and answer, as llama.cpp's clients show it.
+Json timings_json(const AnswerUsage& usage);
+std::string_view finish_reason(EndReason reason);
+double finite_logprob(float logprob);
+
+}  // namespace hearth::server

@@ -1,0 +1,271 @@
+// POST /v1/chat/completions
+#include "server/openai.h"
+
+#include <ctime>
+
+namespace hearth::server {
+namespace {
+
+struct ChatCall {
+  ChatRequest chat;
+  bool stream = false;
+  bool include_usage = false;
+  bool show_progress = false;
+};
+
+Answer<ToolChoice> read_tool_choice(const Json& value) {
+  using Kind = ToolChoice::Kind;
+  if (value == "auto") return ToolChoice{};
+  if (value == "none") return ToolChoice{.kind = Kind::kNone};
+  if (value == "required" || value == "any") return ToolChoice{.kind = Kind::kRequired};
+  if (value.is_object()) {
+    if (value.value("type", Json()) == "allowed_tools") return ToolChoice{};
+    const Json function = value.value("function", value);
+    if (function.is_object() && function.contains("name") && function["name"].is_string()) {
+      return ToolChoice{.kind = Kind::kNamed, .name = function["name"].get<std::string>()};
+    }
+  }
+  return invalid("tool_choice",
+                 "tool_choice: it must be auto, none, required or {{\"type\": \"function\", \"function\": {{\"name\": "
+                 "...}}}}, found {}",
+                 excerpt(value));
+}
+
+// Whether to think and how long, under the names that clients have for it.
+Answer<void> read_thinking(const Json& body, ChatRequest& chat) {
+  Fields f(body);
+  constexpr int64_t kMost = int64_t{1} << 31;
+  chat.thinking = f.boolean("enable_thinking");
+  chat.thinking_budget = f.integer("thinking_budget", -1, kMost);
+  std::optional<std::string> effort = f.text("reasoning_effort");
+  if (const Json* reasoning = f.get("reasoning"); reasoning != nullptr && reasoning->is_object()) {
+    Fields r(*reasoning, "reasoning");
+    if (!effort) effort = r.text("effort");
+    if (auto most = r.integer("max_tokens", 0, kMost)) chat.thinking_budget = most;
+    if (auto enabled = r.boolean("enabled")) chat.thinking = enabled;
+    if (r.error()) return *r.error();
+  }
+  if (const Json* thinking = f.get("thinking"); thinking != nullptr && thinking->is_object()) {
+    Fields t(*thinking, "thinking");
+    if (auto type = t.text("type")) chat.thinking = *type != "disabled";
+    if (auto most = t.integer("budget_tokens", 0, kMost)) chat.thinking_budget = most;
+    if (t.error()) return *t.error();
+  }
+  if (effort) {
+    chat.thinking = *effort != "none" && *effort != "minimal";
+    if (*chat.thinking) chat.template_variables["reasoning_effort"] = *effort;
+  }
+  if (chat.thinking_budget == -1) chat.thinking_budget.reset();
+  if (f.error()) return *f.error();
+  return {};
+}
+
+Answer<ChatCall> read_call(Json body) {
+  HEARTH_TRY(refuse_unsupported(body));
+  ChatCall call;
+  ChatRequest& chat = call.chat;
+  chat.template_variables = Json::object();
+  Fields f(body);
+  call.stream = f.boolean("stream").value_or(false);
+  if (const Json* options = f.object("stream_options")) {
+    Fields o(*options, "stream_options");
+    call.include_usage = o.boolean("include_usage").value_or(false);
+    if (o.error()) return *o.error();
+  }
+  call.show_progress = f.boolean("return_progress").value_or(false);
+  chat.parallel_tool_calls = f.boolean("parallel_tool_calls").value_or(true);
+  auto best = f.integer("top_logprobs", 0, kMaxTopLogprobs);
+  if (f.boolean("logprobs").value_or(false)) chat.limits.top_logprobs = best.value_or(0);
+  if (auto n_probs = f.integer("n_probs", 0, kMaxTopLogprobs); n_probs && *n_probs > 0) {
+    chat.limits.top_logprobs = n_probs;
+  }
+  if (const Json* choice = f.get("tool_choice")) {
+    HEARTH_ASSIGN(chat.tool_choice, read_tool_choice(*choice));
+  }
+  if (const Json* variables = f.object("chat_template_kwargs")) chat.template_variables = *variables;
+  if (f.get("messages") == nullptr) f.expected("messages", "a list of messages");
+  if (f.error()) return *f.error();
+  HEARTH_TRY(read_thinking(body, chat));
+  HEARTH_TRY(read_limits(body, chat.limits));
+  chat.messages = std::move(body["messages"]);
+  if (body.contains("tools")) chat.tools = std::move(body["tools"]);
+  return call;
+}
+
+Json scores_json(const std::vector<TokenScores>& scores) {
+  const auto one = [](const TokenScore& score) {
+    Json bytes = Json::array();
+    for (unsigned char byte : score.bytes) bytes.push_back(byte);
+    return Json{{"token", score.bytes}, {"logprob", finite_logprob(score.logprob)}, {"bytes", std::move(bytes)}};
+  };
+  Json content = Json::array();
+  for (const TokenScores& token : scores) {
+    Json entry = one(token.token);
+    entry["top_logprobs"] = Json::array();
+    for (const TokenScore& score : token.best) entry["top_logprobs"].push_back(one(score));
+    content.push_back(std::move(entry));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+// What every object of one answer begins with.
+struct Head {
+  std::string id = random_id("chatcmpl-");
+  std::string model;
+  int64_t created = std::time(nullptr);
+
+  Json json(std::string_view object) const {
+    return {{"id", id}, {"object", object}, {"created", created}, {"model", model}};
+  }
+};
+
+Json whole_json(const Head& head, const std::vector<WholeAnswer>& answers, const ChatRun& run, bool logprobs) {
+  Json choices = Json::array();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const WholeAnswer& answer = answers[i];
+    Json message = {{"role", "assistant"}, {"content", answer.text}};
+    if (answer.text.empty() && !answer.calls.empty()) message["content"] = nullptr;
+    if (!answer.reasoning.empty()) message["reasoning_content"] = answer.reasoning;
+    for (const WholeAnswer::Call& call : answer.calls) {
+      message["tool_calls"].push_back(
+          {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+    }
+    choices.push_back({{"index", i},
+                       {"message", std::move(message)},
+                       {"logprobs", logprobs ? scores_json(answer.scores) : Json()},
+                       {"finish_reason", finish_reason(answer.done.reason)}});
+  }
+  Json body = head.json("chat.completion");
+  body["choices"] = std::move(choices);
+  body["usage"] = usage_json(run.usage());
+  body["timings"] = timings_json(run.usage());
+  return body;
+}
+
+class StreamSink final : public ExchangeSink {
+ public:
+  StreamSink(Exchange& exchange, const Head& head, const ChatCall& call)
+      : ExchangeSink(exchange), head_(head), call_(call), scores_(static_cast<size_t>(call.chat.limits.n)) {}
+
+  void begin() {
+    exchange_.begin(200, "text/event-stream; charset=utf-8");
+    for (int64_t i = 0; i < std::ssize(scores_); ++i) delta(i, {{"role", "assistant"}, {"content", ""}});
+  }
+
+  void event(int64_t answer, const ChatEvent& event) override {
+    std::visit([&]<class T>(const T& e) { on(answer, e); }, event);
+  }
+
+  void end(const AnswerUsage& usage) {
+    if (call_.include_usage) {
+      Json chunk = head_.json("chat.completion.chunk");
+      chunk["choices"] = Json::array();
+      chunk["usage"] = usage_json(usage);
+      chunk["timings"] = timings_json(usage);
+      send(chunk);
+    }
+    exchange_.write("data: [DONE]\n\n");
+    exchange_.end();
+  }
+
+  void fail(const ApiError& error) {
+    send(openai_error_json(error));
+    exchange_.end();
+  }
+
+ protected:
+  // Comments do not count with every client, an empty delta does.
+  void keepalive() override { delta(0, Json::object()); }
+
+ private:
+  void on(int64_t, const PromptScores&) {}
+  void on(int64_t answer, const PromptProgress& e) {
+    if (!call_.show_progress) return;
+    Json chunk = head_.json("chat.completion.chunk");
+    chunk["choices"] = Json::array({Json{{"index", answer}, {"delta", Json::object()}, {"finish_reason", nullptr}}});
+    if (call_.include_usage) chunk["usage"] = nullptr;
+    chunk["prompt_progress"] = {{"processed", e.done}, {"total", e.total}};
+    send(chunk);
+  }
+  void on(int64_t answer, const ReasoningDelta& e) { delta(answer, {{"reasoning_content", e.text}}); }
+  void on(int64_t answer, const TextDelta& e) { delta(answer, {{"content", e.text}}); }
+  void on(int64_t answer, const CallStart& e) {
+    call_delta(
+        answer,
+        {{"index", e.index}, {"id", e.id}, {"type", "function"}, {"function", {{"name", e.name}, {"arguments", ""}}}});
+  }
+  void on(int64_t answer, const ToolArgumentsDelta& e) {
+    call_delta(answer, {{"index", e.index}, {"function", {{"arguments", e.json}}}});
+  }
+  void on(int64_t, const ToolCallEnd&) {}
+  void on(int64_t answer, const TokenScores& e) { scores_[static_cast<size_t>(answer)].push_back(e); }
+  void on(int64_t answer, const AnswerDone& e) {
+    if (e.reason == EndReason::kCancelled) return;  // an error follows
+    delta(answer, Json::object(), finish_reason(e.reason), call_.include_usage ? nullptr : &e.usage);
+  }
+
+  void call_delta(int64_t answer, Json call) { delta(answer, {{"tool_calls", Json::array({std::move(call)})}}); }
+
+  void delta(int64_t answer, Json delta, std::string_view finish = {}, const AnswerUsage* usage = nullptr) {
+    Json choice = {{"index", answer}, {"delta", std::move(delta)}};
+    std::vector<TokenScores>& scores = scores_[static_cast<size_t>(answer)];
+    if (!scores.empty()) {
+      choice["logprobs"] = scores_json(scores);
+      scores.clear();
+    }
+    choice["finish_reason"] = finish.empty() ? Json() : Json(finish);
+    Json chunk = head_.json("chat.completion.chunk");
+    chunk["choices"] = Json::array({std::move(choice)});
+    if (call_.include_usage) chunk["usage"] = nullptr;
+    if (usage != nullptr) chunk["timings"] = timings_json(*usage);
+    send(chunk);
+  }
+
+  void send(const Json& chunk) { exchange_.write("data: " + dump(chunk) + "\n\n"); }
+
+  const Head& head_;
+  const ChatCall& call_;
+  std::vector<std::vector<TokenScores>> scores_;  // of each answer, that wait for its next piece
+};
+
+Answer<void> answer_chat(Exchange& exchange, const Models& models) {
+  HEARTH_ASSIGN(Json body, body_of(exchange));
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(ChatCall call, read_call(std::move(body)));
+  HEARTH_ASSIGN(std::unique_ptr<ChatRun> run, ChatRun::chat(model, call.chat));
+  Head head{.model = model->id};
+  if (call.stream) {
+    StreamSink sink(exchange, head, call);
+    exchange.header("Cache-Control", "no-cache");
+    sink.begin();
+    Answer<void> result = run->run(sink);
+    note_run(exchange, *run, result);
+    if (!result) {
+      sink.fail(result.error());
+    } else {
+      sink.end(run->usage());
+    }
+    return {};
+  }
+  WholeSink sink(exchange, call.chat.limits.n);
+  Answer<void> result = run->run(sink);
+  note_run(exchange, *run, result);
+  if (!result) return result;
+  respond_json(exchange, 200, whole_json(head, sink.answers, *run, call.chat.limits.top_logprobs.has_value()));
+  return {};
+}
+
+}  // namespace
+
+Answer<ChatRequest> read_openai_chat(Json body) {
+  HEARTH_ASSIGN(ChatCall call, read_call(std::move(body)));
+  return std::move(call.chat);
+}
+
+void add_openai_chat(Server& server, Models& models) {
+  for (const char* path : {"/v1/chat/completions", "/chat/completions"}) {
+    server.add({"POST", path, [&models](Exchange& exchange) { return answer_chat(exchange, models); }});
+  }
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,304 @@
+// POST /v1/completions: text goes on from text.
+#include <algorithm>
+#include <ctime>
+
+#include "server/fim.h"
+#include "server/openai.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr int64_t kDefaultMaxTokens = 16;  // the protocol's
+constexpr size_t kMaxPrompts = 256;
+
+struct CompletionCall {
+  struct Prompt {
+    std::vector<int32_t> tokens;
+    std::string text;
+  };
+  std::vector<Prompt> prompts;
+  AnswerLimits limits;
+  bool stream = false;
+  bool include_usage = false;
+  bool echo = false;
+};
+
+Answer<CompletionCall::Prompt> token_prompt(const Json& ids, const Text& text) {
+  CompletionCall::Prompt prompt;
+  for (const Json& id : ids) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= static_cast<uint64_t>(text.vocab_size())) {
+      return invalid("prompt", "prompt: tokens must be whole numbers from 0 to {}, found {}", text.vocab_size() - 1,
+                     excerpt(id));
+    }
+    prompt.tokens.push_back(id.get<int32_t>());
+  }
+  prompt.text = text.detokenize(prompt.tokens, /*special=*/true);
+  return prompt;
+}
+
+Answer<CompletionCall::Prompt> text_prompt(const std::string& source, const Json& body, const ServedModel& model,
+                                           int64_t max_tokens) {
+  CompletionCall::Prompt prompt{.text = source};
+  Fields f(body);
+  const std::optional<std::string> suffix = f.text("suffix");
+  if (f.error()) return *f.error();
+  if (suffix && !suffix->empty()) {
+    HEARTH_ASSIGN(prompt.tokens, fim_prompt(model, {.prefix = source, .suffix = *suffix, .max_tokens = max_tokens}));
+  } else {
+    HEARTH_ASSIGN(prompt.tokens, model.text().tokenize(source, /*special=*/true, /*add_special=*/true));
+  }
+  return prompt;
+}
+
+Answer<std::vector<CompletionCall::Prompt>> read_prompts(const Json& body, const ServedModel& model,
+                                                         int64_t max_tokens) {
+  std::vector<CompletionCall::Prompt> prompts;
+  const Json value = body.value("prompt", Json());
+  const auto is_number = [](const Json& item) { return item.is_number(); };
+  if (value.is_string()) {
+    HEARTH_ASSIGN(prompts.emplace_back(), text_prompt(value.get<std::string>(), body, model, max_tokens));
+    return prompts;
+  }
+  if (value.is_array() && !value.empty() && std::ranges::all_of(value, is_number)) {
+    HEARTH_ASSIGN(prompts.emplace_back(), token_prompt(value, model.text()));
+    return prompts;
+  }
+  if (!value.is_array() || value.empty() || value.size() > kMaxPrompts) {
+    return invalid("prompt", "prompt: it must be a string, a list of token ids, or a list of 1 to {} of them, found {}",
+                   kMaxPrompts, excerpt(value));
+  }
+  for (const Json& item : value) {
+    if (item.is_string()) {
+      HEARTH_ASSIGN(prompts.emplace_back(), text_prompt(item.get<std::string>(), body, model, max_tokens));
+    } else if (item.is_array()) {
+      HEARTH_ASSIGN(prompts.emplace_back(), token_prompt(item, model.text()));
+    } else {
+      return invalid("prompt", "prompt: a list must have strings or lists of token ids, found {}", excerpt(item));
+    }
+  }
+  return prompts;
+}
+
+Answer<CompletionCall> read_call(const Json& body, const ServedModel& model) {
+  HEARTH_TRY(refuse_unsupported(body));
+  CompletionCall call;
+  Fields f(body);
+  call.stream = f.boolean("stream").value_or(false);
+  call.echo = f.boolean("echo").value_or(false);
+  if (const Json* options = f.object("stream_options")) {
+    Fields o(*options, "stream_options");
+    call.include_usage = o.boolean("include_usage").value_or(false);
+    if (o.error()) return *o.error();
+  }
+  call.limits.top_logprobs = f.integer("logprobs", 0, kMaxTopLogprobs);
+  const auto best_of = f.integer("best_of", 1, kMaxAnswers);
+  if (f.error()) return *f.error();
+  HEARTH_TRY(read_limits(body, call.limits));
+  if (best_of && *best_of != call.limits.n) {
+    return invalid("best_of", "best_of: it must be n ({}), found {}: all answers are returned", call.limits.n,
+                   *best_of);
+  }
+  if (!call.limits.max_tokens && !f.has("max_tokens") && !f.has("n_predict"))
+    call.limits.max_tokens = kDefaultMaxTokens;
+  HEARTH_ASSIGN(call.prompts, read_prompts(body, model, call.limits.max_tokens.value_or(kDefaultMaxTokens)));
+  return call;
+}
+
+// The old form: parallel lists. `offset`: characters of text in front.
+Json scores_json(const std::vector<TokenScores>& scores, size_t& offset, bool first_is_unscored,
+                 std::string_view first_token) {
+  Json tokens = Json::array(), logprobs = Json::array(), tops = Json::array(), offsets = Json::array();
+  const auto add = [&](std::string_view bytes, Json logprob, Json top) {
+    tokens.push_back(std::string(bytes));
+    logprobs.push_back(std::move(logprob));
+    tops.push_back(std::move(top));
+    offsets.push_back(offset);
+    offset += static_cast<size_t>(
+        std::ranges::count_if(bytes, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  };
+  if (first_is_unscored) add(first_token, nullptr, nullptr);
+  for (const TokenScores& token : scores) {
+    Json top = Json::object();
+    for (const TokenScore& score : token.best) top[score.bytes] = finite_logprob(score.logprob);
+    add(token.token.bytes, finite_logprob(token.token.logprob), std::move(top));
+  }
+  return {{"tokens", std::move(tokens)},
+          {"token_logprobs", std::move(logprobs)},
+          {"top_logprobs", std::move(tops)},
+          {"text_offset", std::move(offsets)}};
+}
+
+struct Head {
+  std::string id = random_id("cmpl-");
+  std::string model;
+  int64_t created = std::time(nullptr);
+
+  Json json() const { return {{"id", id}, {"object", "text_completion"}, {"created", created}, {"model", model}}; }
+};
+
+// All prompts one after the other, each with its answers; the index of an answer counts over all.
+class CompletionSink final : public ExchangeSink {
+ public:
+  CompletionSink(Exchange& exchange, const Head& head, const CompletionCall& call, const Text& text)
+      : ExchangeSink(exchange), head_(head), call_(call), text_(text) {}
+
+  void start_prompt(size_t index) {
+    prompt_ = &call_.prompts[index];
+    first_ = static_cast<int64_t>(index) * call_.limits.n;
+    answers_.assign(static_cast<size_t>(call_.limits.n), {});
+    sent_echo_.assign(answers_.size(), false);
+    offsets_.assign(answers_.size(), 0);
+    prompt_scores_.clear();
+    // Without log-probabilities the echo waits for nothing.
+    if (call_.stream && call_.echo && !call_.limits.top_logprobs) {
+      for (int64_t i = 0; i < call_.limits.n; ++i) echo(i);
+    }
+  }
+
+  void event(int64_t answer, const ChatEvent& event) override {
+    WholeAnswer& whole = answers_[static_cast<size_t>(answer)];
+    if (const auto* prompt = std::get_if<PromptScores>(&event)) prompt_scores_ = prompt->tokens;
+    if (!call_.stream) {
+      whole.add(event);
+      return;
+    }
+    if (const auto* text = std::get_if<TextDelta>(&event)) {
+      echo(answer);
+      piece(answer, text->text, {});
+    } else if (std::holds_alternative<TokenScores>(event)) {
+      whole.add(event);
+    } else if (const auto* done = std::get_if<AnswerDone>(&event); done && done->reason != EndReason::kCancelled) {
+      echo(answer);
+      piece(answer, "", finish_reason(done->reason));
+    }
+  }
+
+  void add_choices(Json& choices) {
+    for (size_t i = 0; i < answers_.size(); ++i) {
+      const WholeAnswer& answer = answers_[i];
+      Json logprobs;
+      if (call_.limits.top_logprobs) {
+        std::vector<TokenScores> scores = call_.echo ? prompt_scores_ : std::vector<TokenScores>();
+        scores.insert(scores.end(), answer.scores.begin(), answer.scores.end());
+        logprobs = scores_json(scores, offsets_[i], call_.echo, first_token());
+      }
+      choices.push_back({{"text", (call_.echo ? prompt_->text : "") + answer.text},
+                         {"index", first_ + static_cast<int64_t>(i)},
+                         {"logprobs", std::move(logprobs)},
+                         {"finish_reason", finish_reason(answer.done.reason)}});
+    }
+  }
+
+  void send(const Json& chunk) { exchange_.write("data: " + dump(chunk) + "\n\n"); }
+
+ protected:
+  void keepalive() override { send(chunk(first_, "", nullptr, {})); }
+
+ private:
+  std::string first_token() const {
+    return prompt_->tokens.empty() ? std::string() : text_.piece(prompt_->tokens[0], true);
+  }
+
+  void echo(int64_t answer) {
+    const auto i = static_cast<size_t>(answer);
+    if (!call_.echo || sent_echo_[i]) return;
+    sent_echo_[i] = true;
+    Json logprobs;
+    if (call_.limits.top_logprobs) logprobs = scores_json(prompt_scores_, offsets_[i], true, first_token());
+    send(chunk(first_ + answer, prompt_->text, std::move(logprobs), {}));
+  }
+
+  void piece(int64_t answer, const std::string& text, std::string_view finish) {
+    const auto i = static_cast<size_t>(answer);
+    Json logprobs;
+    if (!answers_[i].scores.empty()) {
+      logprobs = scores_json(answers_[i].scores, offsets_[i], false, {});
+      answers_[i].scores.clear();
+    }
+    send(chunk(first_ + answer, text, std::move(logprobs), finish));
+  }
+
+  Json chunk(int64_t index, const std::string& text, Json logprobs, std::string_view finish) const {
+    Json body = head_.json();
+    body["choices"] = Json::array({Json{{"text", text},
+                                        {"index", index},
+                                        {"logprobs", std::move(logprobs)},
+                                        {"finish_reason", finish.empty() ? Json() : Json(finish)}}});
+    return body;
+  }
+
+  const Head& head_;
+  const CompletionCall& call_;
+  const Text& text_;
+  const CompletionCall::Prompt* prompt_ = nullptr;
+  int64_t first_ = 0;  // index of the prompt's first answer
+  std::vector<WholeAnswer> answers_;
+  std::vector<bool> sent_echo_;
+  std::vector<size_t> offsets_;
+  std::vector<TokenScores> prompt_scores_;
+};
+
+void add_usage(AnswerUsage& sum, const AnswerUsage& usage) {
+  sum.prompt_tokens += usage.prompt_tokens;
+  sum.cached_tokens += usage.cached_tokens;
+  sum.generated_tokens += usage.generated_tokens;
+  sum.prefill_seconds += usage.prefill_seconds;
+  sum.decode_seconds += usage.decode_seconds;
+}
+
+Answer<void> answer_completion(Exchange& exchange, const Models& models) {
+  HEARTH_ASSIGN(Json body, body_of(exchange));
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(const CompletionCall call, read_call(body, *model));
+  const Head head{.model = model->id};
+  CompletionSink sink(exchange, head, call, model->text());
+  AnswerUsage usage;
+  Json choices = Json::array();
+  for (size_t i = 0; i < call.prompts.size(); ++i) {
+    const bool scored = call.echo && call.limits.top_logprobs.has_value();
+    auto run = ChatRun::completion(
+        model, {.prompt = call.prompts[i].tokens, .limits = call.limits, .prompt_logprobs = scored});
+    Answer<void> result;
+    if (!run) {
+      result = std::move(run).error();
+    } else {
+      if (call.stream && !exchange.started()) {
+        exchange.header("Cache-Control", "no-cache");
+        exchange.begin(200, "text/event-stream; charset=utf-8");
+      }
+      sink.start_prompt(i);
+      result = (*run)->run(sink);
+      if (i + 1 == call.prompts.size() || !result) note_run(exchange, **run, result);
+      add_usage(usage, (*run)->usage());
+    }
+    if (!result) {
+      if (!exchange.started()) return result;
+      sink.send(openai_error_json(result.error()));
+      exchange.end();
+      return {};
+    }
+    if (!call.stream) sink.add_choices(choices);
+  }
+  Json end = head.json();
+  end["choices"] = std::move(choices);
+  end["usage"] = usage_json(usage);
+  end["timings"] = timings_json(usage);
+  if (!call.stream) {
+    respond_json(exchange, 200, end);
+    return {};
+  }
+  if (call.include_usage) sink.send(end);
+  exchange.write("data: [DONE]\n\n");
+  exchange.end();
+  return {};
+}
+
+}  // namespace
+
+void add_openai_completions(Server& server, Models& models) {
+  for (const char* path : {"/v1/completions", "/completions"}) {
+    server.add({"POST", path, [&models](Exchange& exchange) { return answer_completion(exchange, models); }});
+  }
+}
+
+}  // namespace hearth::server

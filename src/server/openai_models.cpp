@@ -1,0 +1,58 @@
+// GET /v1/models, and what of the OpenAI protocol this server does not have.
+#include "server/openai.h"
+
+namespace hearth::server {
+namespace {
+
+Json model_json(const Models& models) {
+  Json entry = {{"id", models.id()}, {"object", "model"}, {"created", 0}, {"owned_by", "hearth"}};
+  auto model = models.get();
+  if (!model) {
+    entry["status"] = models.failure() ? "failed" : "loading";
+    return entry;
+  }
+  const ModelInfo& info = (*model)->model->info();
+  entry["created"] = (*model)->created;
+  entry["status"] = "ready";
+  // Clients read the length of the context under one of these names.
+  for (const char* name : {"context_length", "context_window", "max_model_len", "max_context_length"}) {
+    entry[name] = info.sequence_tokens;
+  }
+  entry["meta"] = {{"name", info.name},
+                   {"architecture", info.architecture},
+                   {"n_params", info.parameters},
+                   {"size", info.file_bytes},
+                   {"n_vocab", info.vocab_size},
+                   {"n_ctx", info.sequence_tokens},
+                   {"n_ctx_train", info.trained_context}};
+  return entry;
+}
+
+}  // namespace
+
+void add_openai_models(Server& server, Models& models) {
+  const auto list = [&models](Exchange& exchange) -> Answer<void> {
+    respond_json(exchange, 200, {{"object", "list"}, {"data", Json::array({model_json(models)})}});
+    return {};
+  };
+  const auto one = [&models](Exchange& exchange) -> Answer<void> {
+    respond_json(exchange, 200, model_json(models));
+    return {};
+  };
+  server.add({"GET", "/v1/models", list});
+  server.add({"GET", "/models", list});
+  server.add({"GET", "/v1/models/*", one});
+  const auto not_here = [](std::string what) {
+    return [what = std::move(what)](Exchange&) -> Answer<void> {
+      return refuse(Refusal::kUnsupported, what + ": this server generates text and has no such models");
+    };
+  };
+  server.add({"POST", "/v1/embeddings", not_here("embeddings")});
+  server.add({"POST", "/embeddings", not_here("embeddings")});
+  server.add({"POST", "/v1/images/*", not_here("images")});
+  server.add({"POST", "/v1/audio/*", not_here("audio")});
+  server.add({"POST", "/v1/rerank", not_here("reranking")});
+  server.add({"POST", "/v1/moderations", not_here("moderation")});
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,58 @@
+// What the protocols share: sinks that write to an exchange, and the entry point of each.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "server/chat.h"
+#include "server/server.h"
+
+namespace hearth::server {
+
+// At most this long after the last byte a stream says something.
+inline constexpr double kKeepaliveSeconds = 10;
+
+// A sink over an exchange: notices clients that leave, and keeps those that wait.
+class ExchangeSink : public ChatSink {
+ public:
+  explicit ExchangeSink(Exchange& exchange) : exchange_(exchange) {}
+  bool alive() final {
+    if (exchange_.gone()) return false;
+    if (exchange_.started() && exchange_.quiet_seconds() >= kKeepaliveSeconds) keepalive();
+    return true;
+  }
+
+ protected:
+  // Writes what the protocol's clients take for life. Called only while an answer is being streamed.
+  virtual void keepalive() {}
+  Exchange& exchange_;
+};
+
+// Collects all answers of a request that is not streamed.
+class WholeSink final : public ExchangeSink {
+ public:
+  WholeSink(Exchange& exchange, int64_t answers) : ExchangeSink(exchange), answers(static_cast<size_t>(answers)) {}
+  void event(int64_t answer, const ChatEvent& event) override { answers[static_cast<size_t>(answer)].add(event); }
+
+  std::vector<WholeAnswer> answers;
+};
+
+// Puts model, tokens, times and how it ended into the request's line of the log.
+void note_run(Exchange& exchange, const ChatRun& run, const Answer<void>& result);
+
+void respond_json(Exchange& exchange, int status, const Json& body);
+// The body as an object.
+Answer<Json> body_of(const Exchange& exchange);
+
+// ---- protocols, each in its own file ----
+
+// All of them.
+void add_protocols(Server& server, Models& models);
+
+void openai_error(Exchange& exchange, const ApiError& error);
+void add_openai_chat(Server& server, Models& models);
+void add_openai_completions(Server& server, Models& models);
+void add_openai_models(Server& server, Models& models);
+void add_native(Server& server, Models& models);
+
+}  // namespace hearth::server

@@ -1,0 +1,255 @@
+// The neutral layer over the small model in the box.
+#include "server/chat.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace hearth::server {
+namespace {
+
+std::shared_ptr<ServedModel> open() {
+  auto model = load_model({.path = HEARTH_MODELS "/pocket-dense.gguf",
+                           .model = {.threads = 1, .context_tokens = 4096},
+                           .engine = {.max_sequences = 2},
+                           .queue = 2});
+  EXPECT_TRUE(model) << model.error().message;
+  return model ? *model : nullptr;
+}
+
+struct Sink final : ChatSink {
+  explicit Sink(size_t n = 1) : answers(n) {}
+  void event(int64_t answer, const ChatEvent& event) override {
+    answers[static_cast<size_t>(answer)].add(event);
+    events += 1;
+    if (on_event) on_event(event);
+  }
+  bool alive() override {
+    ++looks;
+    return !leave || !leave();
+  }
+  std::vector<WholeAnswer> answers;
+  int64_t events = 0, looks = 0;
+  std::function<void(const ChatEvent&)> on_event;
+  std::function<bool()> leave;
+};
+
+class Chat : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { model_ = open(); }
+  static void TearDownTestSuite() { model_.reset(); }
+
+  static ChatRequest ask(const char* text, int64_t max_tokens = 24) {
+    ChatRequest request;
+    request.messages = Json::array({Json{{"role", "user"}, {"content", text}}});
+    request.limits.max_tokens = max_tokens;
+    request.limits.sampling.temperature = 0;
+    return request;
+  }
+  static Json tool(const char* name) {
+    return {
+        {"type", "function"},
+        {"function",
+         {{"name", name}, {"description", "x"}, {"parameters", {{"type", "object"}, {"properties", Json::object()}}}}}};
+  }
+  static std::string refusal(ChatRequest request) {
+    auto run = ChatRun::chat(model_, std::move(request));
+    return run ? "" : run.error().message;
+  }
+  static std::string prompt(ChatRequest request) {
+    auto prompt = render_chat(*model_, std::move(request));
+    EXPECT_TRUE(prompt) << prompt.error().message;
+    return prompt ? prompt->text : "";
+  }
+  static WholeAnswer run(ChatRequest request) {
+    auto run = ChatRun::chat(model_, std::move(request));
+    EXPECT_TRUE(run) << run.error().message;
+    Sink sink;
+    auto ok = (*run)->run(sink);
+    EXPECT_TRUE(ok) << ok.error().message;
+    return sink.answers[0];
+  }
+
+  static inline std::shared_ptr<ServedModel> model_;
+};
+
+TEST_F(Chat, AnswersAndCountsTokens) {
+  model_->engine->clear_cache();
+  const WholeAnswer first = run(ask("Tell me a story about a fox who is looking for a friend in the deep dark wood."));
+  EXPECT_FALSE(first.text.empty());
+  EXPECT_EQ(first.done.reason, EndReason::kLength);
+  EXPECT_EQ(first.done.usage.generated_tokens, 24);
+  EXPECT_EQ(first.done.usage.cached_tokens, 0);
+  EXPECT_GT(first.done.usage.first_token_seconds, 0);
+  const WholeAnswer second = run(ask("Tell me a story about a fox who is looking for a friend in the deep dark wood."));
+  EXPECT_EQ(second.text, first.text);
+  EXPECT_GE(second.done.usage.cached_tokens, 16);
+  EXPECT_EQ(model_->in_flight, 0);
+}
+
+TEST_F(Chat, DropsTheBillingHeaderInFrontOfTheSystemPrompt) {
+  const auto with = [&](Json content) {
+    ChatRequest request = ask("Hi");
+    request.messages.insert(request.messages.begin(), Json{{"role", "system"}, {"content", std::move(content)}});
+    return prompt(std::move(request));
+  };
+  const std::string plain = with("Be brief.");
+  const std::string header = "x-anthropic-billing-header: cc_version=2.1; cch=abc;";
+  EXPECT_EQ(with(header + "\nBe brief."), plain);
+  EXPECT_EQ(
+      with(Json::array({Json{{"type", "text"}, {"text", header}}, Json{{"type", "text"}, {"text", "Be brief."}}})),
+      plain);
+  EXPECT_EQ(with(header), prompt(ask("Hi")));
+  EXPECT_NE(with("Be brief.\n" + header), plain);  // only at the front
+}
+
+TEST_F(Chat, ShowsToolsUnlessTheChoiceIsNone) {
+  ChatRequest request = ask("Hi");
+  request.tools = Json::array({tool("get_weather"), Json{{"type", "web_search"}}});
+  EXPECT_NE(prompt(request).find("get_weather"), std::string::npos);
+  request.tool_choice.kind = ToolChoice::Kind::kNone;
+  EXPECT_EQ(prompt(request), prompt(ask("Hi")));
+}
+
+TEST_F(Chat, RefusesWhatCannotBeDone) {
+  ChatRequest request = ask("Hi");
+  request.messages = Json::array();
+  EXPECT_NE(refusal(request).find("empty"), std::string::npos);
+  for (const char* messages :
+       {"null", "{}", "[1]", "[{}]", R"([{"role": 1}])", R"([{"content": "x"}])", R"([{"role": "user", "content": 5}])",
+        R"([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}])"}) {
+    request.messages = Json::parse(messages);
+    EXPECT_NE(refusal(request), "") << messages;
+  }
+  for (const char* tools :
+       {"{}", "5", "[1]", R"([{"type": "function"}])", R"([{"type": "function", "function": {}}])"}) {
+    request = ask("Hi");
+    request.tools = Json::parse(tools);
+    EXPECT_NE(refusal(request).find("tools"), std::string::npos) << tools;
+  }
+  request = ask("Hi");
+  request.tool_choice = {.kind = ToolChoice::Kind::kRequired};
+  EXPECT_NE(refusal(request).find("tool_choice"), std::string::npos);
+  request.tools = Json::array({tool("a")});
+  request.tool_choice = {.kind = ToolChoice::Kind::kNamed, .name = "b"};
+  EXPECT_NE(refusal(request).find("\"b\""), std::string::npos);
+  request = ask("Hi");
+  request.limits.n = kMaxAnswers + 1;
+  EXPECT_NE(refusal(request), "");
+  EXPECT_EQ(model_->in_flight, 0);
+}
+
+TEST_F(Chat, TellsHowMuchTooLongAPromptIs) {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += "word ";
+  auto run = ChatRun::chat(model_, ask(text.c_str()));
+  ASSERT_FALSE(run);
+  EXPECT_EQ(run.error().kind, Refusal::kContextLength);
+  EXPECT_GT(run.error().prompt_tokens, 4095);
+  EXPECT_EQ(run.error().context_tokens, 4095);
+}
+
+TEST_F(Chat, NamesTheStopStringThatEndedIt) {
+  const std::string text = run(ask("Tell me a story.", 40)).text;
+  ASSERT_GT(text.size(), 20u);
+  ChatRequest request = ask("Tell me a story.", 40);
+  request.limits.stop = {"this never comes", text.substr(10, 6), ""};
+  const WholeAnswer answer = run(request);
+  EXPECT_EQ(answer.done.reason, EndReason::kStopSequence);
+  EXPECT_EQ(answer.done.stop_sequence, text.substr(10, 6));
+  EXPECT_EQ(answer.text, text.substr(0, text.find(text.substr(10, 6))));
+}
+
+TEST_F(Chat, GivesSeveralAnswersOfOnePrompt) {
+  ChatRequest request = ask("Tell me a long story about a brave little boat that sails around the whole wide world.");
+  request.limits.n = 3;
+  request.limits.sampling = {.temperature = 1.5};
+  request.limits.sampling.seed = 7;
+  model_->engine->clear_cache();
+  auto run = ChatRun::chat(model_, request);
+  ASSERT_TRUE(run);
+  Sink sink(3);
+  ASSERT_TRUE((*run)->run(sink));
+  EXPECT_NE(sink.answers[0].text, sink.answers[1].text);
+  EXPECT_NE(sink.answers[1].text, sink.answers[2].text);
+  // The prompt was computed once.
+  EXPECT_GE(sink.answers[1].done.usage.cached_tokens, 16);
+  EXPECT_EQ((*run)->usage().generated_tokens, 3 * 24);
+}
+
+TEST_F(Chat, ScoresTokens) {
+  ChatRequest request = ask("Hi", 5);
+  request.limits.top_logprobs = 2;
+  const WholeAnswer answer = run(request);
+  std::string text;
+  for (const TokenScores& token : answer.scores) {
+    text += token.token.bytes;
+    ASSERT_EQ(token.best.size(), 2u);
+    EXPECT_EQ(token.best[0].token, token.token.token);  // greedy
+    EXPECT_LE(token.best[1].logprob, token.best[0].logprob);
+  }
+  EXPECT_EQ(text, answer.text);
+
+  // The scores of a prompt are those that its tokens had when they were sampled.
+  auto tokens = model_->text().tokenize("Once upon a time there was", false, false);
+  ASSERT_TRUE(tokens);
+  CompletionRequest completion{.prompt = *tokens};
+  completion.limits.max_tokens = 4;
+  completion.limits.top_logprobs = 1;
+  completion.limits.sampling.temperature = 0;
+  auto first = ChatRun::completion(model_, completion);
+  ASSERT_TRUE(first);
+  Sink sampled;
+  ASSERT_TRUE((*first)->run(sampled));
+  for (const TokenScores& token : sampled.answers[0].scores) completion.prompt.push_back(token.token.token);
+  completion.prompt_logprobs = true;
+  completion.limits.max_tokens = 0;
+  auto second = ChatRun::completion(model_, completion);
+  ASSERT_TRUE(second);
+  Sink scored;
+  ASSERT_TRUE((*second)->run(scored));
+  const auto& all = scored.answers[0].prompt_scores;
+  ASSERT_EQ(all.size() + 1, completion.prompt.size());
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(all[all.size() - 4 + i].token.token, sampled.answers[0].scores[i].token.token);
+    EXPECT_NEAR(all[all.size() - 4 + i].token.logprob, sampled.answers[0].scores[i].token.logprob, 0.02);
+  }
+}
+
+TEST_F(Chat, EndsWhenNobodyListens) {
+  ChatRequest request = ask("Tell me a story.", -1);
+  request.limits.max_tokens.reset();
+  request.limits.ignore_end = true;
+  auto run = ChatRun::chat(model_, request);
+  ASSERT_TRUE(run);
+  Sink sink;
+  sink.leave = [&] { return sink.events > 5; };
+  auto cut = (*run)->run(sink);
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().kind, Refusal::kUnavailable);
+  EXPECT_EQ(sink.answers[0].done.reason, EndReason::kCancelled);
+  EXPECT_LT(sink.answers[0].done.usage.generated_tokens, 1000);
+  run->reset();
+  for (int i = 0; i < 100 && model_->engine->stats().active_sequences > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(model_->engine->stats().active_sequences, 0);
+}
+
+TEST_F(Chat, TurnsAwayMoreThanMayWait) {
+  std::vector<std::unique_ptr<ChatRun>> runs;
+  for (int i = 0; i < 4; ++i) {
+    auto run = ChatRun::chat(model_, ask("Hi"));
+    ASSERT_TRUE(run) << i;
+    runs.push_back(*std::move(run));
+  }
+  auto fifth = ChatRun::chat(model_, ask("Hi"));
+  ASSERT_FALSE(fifth);
+  EXPECT_EQ(fifth.error().kind, Refusal::kOverloaded);
+  EXPECT_GT(fifth.error().retry_seconds, 0);
+  runs.clear();
+  EXPECT_EQ(refusal(ask("Hi")), "");
+}
+
+}  // namespace
+}  // namespace hearth::server

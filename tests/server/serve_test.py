@@ -1,0 +1,675 @@
+#!/usr/bin/env python3
+"""Serves the model in the box and talks to it as clients do: serve_test.py PATH/TO/hearth [unittest arguments]."""
+import http.client
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+from pathlib import Path
+
+HEARTH = Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+MODEL = str(Path(__file__).resolve().parent.parent.parent / "models" / "pocket-dense.gguf")
+HI = [{"role": "user", "content": "Tell me a story about a fox who looks for a friend in the deep dark wood and finds a bear."}]
+ENDLESS = {"ignore_eos": True, "max_tokens": 20000}
+TOOL = {"type": "function", "function": {"name": "get_weather", "description": "Weather of a city",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
+
+
+def wait_until(condition, seconds=20):
+    end = time.time() + seconds
+    while not condition():
+        if time.time() > end:
+            raise AssertionError("it did not happen")
+        time.sleep(0.02)
+
+
+class Serve:
+    """A running server."""
+
+    def __init__(self, *args, env=None, wait=True):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("HEARTH_", "XDG_"))}
+        environment = clean | {"XDG_CONFIG_HOME": "/nonexistent"} | (env or {})
+        port = () if "--port" in args else ("--port", "0")
+        unignore = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+        self.process = subprocess.Popen([HEARTH, "serve", MODEL, "-c", "32768", *port, *args], env=environment, text=True,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=unignore)
+        self.lines = []
+        self.port = None
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        if wait:
+            wait_until(lambda: self.port or self.process.poll() is not None, 60)
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if found := re.match(r"Listening on http://.*:(\d+)$", line):
+                self.port = int(found[1])
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(30)
+        self.reader.join()
+        self.process.stderr.close()
+        return code
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+    def ask(self, method, path, body=None, headers=None):
+        """Status, headers and body (parsed if it is JSON)."""
+        connection = self.connect()
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+        connection.request(method, path, body, headers or {})
+        response = connection.getresponse()
+        data = response.read()
+        connection.close()
+        if response.headers.get("Content-Type", "").startswith("application/json") and data:
+            data = json.loads(data)
+        return response.status, response.headers, data
+
+    def get(self, path, **options):
+        return self.ask("GET", path, **options)
+
+    def post(self, path, body, **options):
+        return self.ask("POST", path, body, **options)
+
+    def chat(self, **fields):
+        return self.post("/v1/chat/completions", {"model": "any", "messages": HI, "temperature": 0, "max_tokens": 16} | fields)
+
+    def stream(self, path, body):
+        """The data of the events, parsed but for [DONE]."""
+        status, headers, data = self.post(path, body | {"stream": True})
+        assert status == 200 and headers["Content-Type"].startswith("text/event-stream"), data
+        events = data.decode().split("\n\n")
+        assert events[-1] == "" and all(e.startswith("data: ") and "\n" not in e for e in events[:-1]), data
+        return [e[6:] if e == "data: [DONE]" else json.loads(e[6:]) for e in events[:-1]]
+
+    def raw(self, data, shut=False):
+        """Everything that the server says to these bytes, until it closes."""
+        with self.socket() as s:
+            s.sendall(data)
+            if shut:
+                s.shutdown(socket.SHUT_WR)
+            return receive_all(s)
+
+    def socket(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+
+    def active(self):
+        state = self.get("/v1/cache")[2]
+        return state["active_sequences"] + state["queued_requests"]
+
+    def metric(self, name):
+        return float(re.search(rf"^hearth_{name} (\S+)$", self.get("/metrics")[2].decode(), re.M)[1])
+
+
+def receive_all(s):
+    data = b""
+    try:
+        while piece := s.recv(65536):
+            data += piece
+    except ConnectionResetError:
+        pass
+    return data
+
+
+def request_bytes(path, body, headers=""):
+    text = json.dumps(body)
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {len(text)}\r\n\r\n{text}".encode()
+
+
+class Served(unittest.TestCase):
+    ARGS = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Serve(*cls.ARGS)
+        if not cls.server.port:
+            raise AssertionError("".join(cls.server.lines))
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.stop()
+        if code != 0:
+            raise AssertionError(f"exit code {code}: " + "".join(cls.server.lines[-20:]))
+
+
+class Endpoints(Served):
+    def test_what_clients_look_for_first(self):
+        self.assertEqual(self.server.get("/health")[::2], (200, {"status": "ok"}))
+        for path in ("/", "/api/hello"):
+            status, _, body = self.server.ask("HEAD", path)
+            self.assertEqual((status, body), (200, b""), path)
+        status, headers, page = self.server.get("/")
+        self.assertEqual(status, 200)
+        self.assertTrue(headers["Content-Type"].startswith("text/html"))
+        self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+        self.assertIn(b"Hearth", page)
+
+    def test_models_tell_their_context(self):
+        for path in ("/v1/models", "/models"):
+            model = self.server.get(path)[2]["data"][0]
+            self.assertEqual((model["id"], model["object"], model["status"]), ("pocket-dense", "model", "ready"))
+            self.assertEqual((model["context_length"], model["max_model_len"]), (32768, 32768))
+        self.assertEqual(self.server.get("/v1/models/some/other%20name")[2]["id"], "pocket-dense")
+        props = self.server.get("/props")[2]
+        self.assertEqual((props["context_tokens"], props["supports_tools"], props["supports_thinking"]), (32768, True, True))
+        self.assertIn("im_start", props["chat_template"])
+
+    def test_tokens_go_there_and_back(self):
+        text = "Once upon a time <|im_start|> ü 漢字"
+        tokens = self.server.post("/tokenize", {"content": text})[2]["tokens"]
+        self.assertEqual(self.server.post("/detokenize", {"tokens": tokens})[2]["content"], text)
+        plain = self.server.post("/tokenize", {"content": text, "parse_special": False, "with_pieces": True})[2]["tokens"]
+        self.assertGreater(len(plain), len(tokens))
+        self.assertEqual(plain[0]["id"], tokens[0])
+        prompt = self.server.post("/apply-template", {"messages": HI})[2]["prompt"]
+        self.assertIn("<|im_start|>user\n" + HI[0]["content"] + "<|im_end|>", prompt)
+
+    def test_metrics_and_cache(self):
+        self.server.chat()
+        text = self.server.get("/metrics")[2].decode()
+        for line in text.splitlines():
+            self.assertRegex(line, r"^(# (HELP|TYPE) hearth_\w+ .+|hearth_\w+ [-+.e0-9]+)$")
+        self.assertGreaterEqual(self.server.metric("generated_tokens_total"), 16)
+        self.assertGreater(self.server.get("/v1/cache")[2]["pages_cached"], 0)
+        self.assertEqual(self.server.ask("DELETE", "/v1/cache")[2]["pages_cached"], 0)
+        self.assertEqual(self.server.post("/v1/cache/clear", {})[0], 200)
+
+
+class ChatCompletions(Served):
+    def test_whole_answers(self):
+        self.server.ask("DELETE", "/v1/cache")
+        status, _, first = self.server.chat()
+        self.assertEqual(status, 200)
+        self.assertEqual((first["object"], first["model"]), ("chat.completion", "pocket-dense"))
+        choice = first["choices"][0]
+        self.assertEqual((choice["message"]["role"], choice["finish_reason"], choice["logprobs"]), ("assistant", "length", None))
+        usage = first["usage"]
+        self.assertEqual(usage["completion_tokens"], 16)
+        self.assertEqual(usage["total_tokens"], usage["prompt_tokens"] + 16)
+        self.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], 0)
+        second = self.server.chat()[2]
+        self.assertEqual(second["choices"][0]["message"], choice["message"])
+        self.assertEqual(second["usage"]["prompt_tokens_details"]["cached_tokens"], (usage["prompt_tokens"] - 1) // 16 * 16)
+        self.assertGreaterEqual(usage["prompt_tokens"], 17)
+        self.assertGreater(first["timings"]["predicted_per_second"], 0)
+
+    def test_streams_have_the_same_text_in_the_right_frames(self):
+        whole = self.server.chat()[2]["choices"][0]["message"]["content"]
+        body = {"messages": HI, "temperature": 0, "max_tokens": 16, "stream_options": {"include_usage": True}, "return_progress": True}
+        events = self.server.stream("/v1/chat/completions", body)
+        self.assertEqual(events[-1], "[DONE]")
+        chunks = events[:-1]
+        self.assertEqual(len({(c["id"], c["object"], c["model"]) for c in chunks}), 1)
+        self.assertEqual(chunks[0]["choices"][0]["delta"], {"role": "assistant", "content": ""})
+        self.assertEqual((chunks[-1]["choices"], chunks[-1]["usage"]["completion_tokens"]), ([], 16))
+        self.assertEqual([c["usage"] for c in chunks[:-1]], [None] * (len(chunks) - 1))
+        self.assertEqual(chunks[-2]["choices"][0], {"index": 0, "delta": {}, "finish_reason": "length"})
+        self.assertEqual([c["choices"][0]["finish_reason"] for c in chunks[:-2]], [None] * (len(chunks) - 2))
+        self.assertEqual("".join(c["choices"][0]["delta"].get("content", "") for c in chunks[:-1]), whole)
+        self.assertTrue(any(c.get("prompt_progress", {}).get("total") for c in chunks))
+        self.assertGreater(len(chunks), 10)  # piece by piece
+        without = self.server.stream("/v1/chat/completions", {"messages": HI, "temperature": 0, "max_tokens": 2})
+        self.assertTrue(all(c["choices"] and "usage" not in c for c in without[:-1]))
+
+    def test_several_answers(self):
+        choices = self.server.chat(n=3, temperature=1.5, seed=1)[2]["choices"]
+        self.assertEqual([c["index"] for c in choices], [0, 1, 2])
+        self.assertEqual(len({c["message"]["content"] for c in choices}), 3)
+        again = self.server.chat(n=3, temperature=1.5, seed=1)[2]["choices"]
+        self.assertEqual([c["message"] for c in again], [c["message"] for c in choices])
+        events = self.server.stream("/v1/chat/completions", {"messages": HI, "n": 2, "max_tokens": 8, "seed": 3})
+        for index in (0, 1):
+            mine = [c["choices"][0] for c in events[:-1] if c["choices"][0]["index"] == index]
+            self.assertEqual(mine[0]["delta"]["role"], "assistant")
+            self.assertIsNotNone(mine[-1]["finish_reason"])
+
+    def test_stop_strings(self):
+        text = self.server.chat()[2]["choices"][0]["message"]["content"]
+        stop = text[5:9]
+        for given in (stop, ["never seen", stop]):
+            choice = self.server.chat(stop=given)[2]["choices"][0]
+            self.assertEqual((choice["message"]["content"], choice["finish_reason"]), (text[:text.index(stop)], "stop"))
+
+    def test_logprobs_also_with_tools_and_streams(self):
+        whole = self.server.chat(logprobs=True, top_logprobs=3, tools=[TOOL], tool_choice="none")[2]["choices"][0]
+        content = whole["logprobs"]["content"]
+        self.assertEqual("".join(c["token"] for c in content), whole["message"]["content"])
+        for entry in content:
+            self.assertEqual(bytes(entry["bytes"]).decode(), entry["token"])
+            self.assertEqual(len(entry["top_logprobs"]), 3)
+            self.assertEqual(entry["top_logprobs"][0]["logprob"], entry["logprob"])
+        events = self.server.stream("/v1/chat/completions", {"messages": HI, "temperature": 0, "max_tokens": 16, "logprobs": True,
+                                    "top_logprobs": 3, "tools": [TOOL], "tool_choice": "none"})
+        streamed = [e for c in events[:-1] for e in (c["choices"][0].get("logprobs") or {}).get("content", [])]
+        self.assertEqual([e["token"] for e in streamed], [e["token"] for e in content])
+
+    def test_an_answer_that_the_client_began(self):
+        answer = self.server.chat(messages=[*HI, {"role": "assistant", "content": "Once upon a time, there was a fox named"}])[2]
+        self.assertNotIn("Once upon a time, there was a fox named", answer["choices"][0]["message"]["content"])
+        self.assertGreater(answer["usage"]["completion_tokens"], 0)
+
+    def test_forms_of_messages(self):
+        for messages in (
+            [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}, {"role": "system", "content": "c"}, {"role": "user", "content": "d"}],
+            [{"role": "system", "content": "a"}, {"role": "system", "content": "b"}, {"role": "user", "content": "d"}],
+            [{"role": "developer", "content": "a"}, {"role": "user", "content": [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]}],
+            [*HI, {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": "{\"city\": \"Rome\"}"}}]},
+             {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "warm"}]}],
+            [*HI, {"role": "assistant", "content": "x", "reasoning_content": "y"}, {"role": "user", "content": "z"}],
+        ):
+            status, _, body = self.server.chat(messages=messages, max_tokens=2, tools=[TOOL])
+            self.assertEqual(status, 200, (messages, body))
+
+    def test_fields_that_other_services_have_are_no_fault(self):
+        status, _, body = self.server.chat(store=False, metadata={"a": 1}, user="me", service_tier="auto", prediction=None, seed=None,
+                                           stop=None, tools=[], parallel_tool_calls=False, reasoning_effort="none",
+                                           response_format={"type": "text"}, stream_options=None, frob={"x": [1]})
+        self.assertEqual(status, 200, body)
+        for effort in ("minimal", "low", "medium", "high"):
+            self.assertEqual(self.server.chat(reasoning_effort=effort, max_tokens=2)[0], 200)
+        self.assertEqual(self.server.chat(chat_template_kwargs={"enable_thinking": True}, max_tokens=2)[0], 200)
+        self.assertEqual(self.server.chat(tools=[{"type": "web_search"}, {"type": "local_shell"}], max_tokens=2)[0], 200)
+
+
+class Completions(Served):
+    def complete(self, **fields):
+        return self.server.post("/v1/completions", {"prompt": "Once upon a time", "temperature": 0, "max_tokens": 8} | fields)
+
+    def test_forms_of_prompts(self):
+        text = self.complete()[2]["choices"][0]["text"]
+        tokens = self.server.post("/tokenize", {"content": "Once upon a time"})[2]["tokens"]
+        self.assertEqual(self.complete(prompt=tokens)[2]["choices"][0]["text"], text)
+        many = self.complete(prompt=["Once upon a time", "The dog"])[2]
+        self.assertEqual([c["index"] for c in many["choices"]], [0, 1])
+        self.assertEqual(many["choices"][0]["text"], text)
+        self.assertEqual(self.complete(prompt=[tokens, tokens], n=2)[2]["choices"][3]["text"], text)
+        self.assertEqual(self.complete(max_tokens=None)[2]["usage"]["completion_tokens"], 16)
+        self.assertEqual(self.complete(prompt=tokens, echo=True)[2]["choices"][0]["text"], "Once upon a time" + text)
+
+    def test_streams(self):
+        text = self.complete()[2]["choices"][0]["text"]
+        events = self.server.stream("/v1/completions", {"prompt": "Once upon a time", "temperature": 0, "max_tokens": 8, "echo": True,
+                                    "stream_options": {"include_usage": True}})
+        self.assertEqual(events[-1], "[DONE]")
+        self.assertEqual(events[-2]["usage"]["completion_tokens"], 8)
+        self.assertEqual("".join(c["choices"][0]["text"] for c in events[:-2]), "Once upon a time" + text)
+        self.assertEqual(events[-3]["choices"][0]["finish_reason"], "length")
+
+    def test_logprobs_of_prompt_and_answer(self):
+        choice = self.complete(echo=True, logprobs=2)[2]["choices"][0]
+        scores = choice["logprobs"]
+        self.assertEqual("".join(scores["tokens"]), choice["text"])
+        self.assertIsNone(scores["token_logprobs"][0])
+        self.assertTrue(all(p <= 0 for p in scores["token_logprobs"][1:]))
+        for token, offset in zip(scores["tokens"], scores["text_offset"]):
+            self.assertEqual(choice["text"][offset:offset + len(token)], token)
+        only = self.complete(prompt=choice["text"], echo=True, logprobs=2, max_tokens=0)[2]["choices"][0]
+        self.assertEqual(only["text"], choice["text"])
+        self.assertEqual(len(only["logprobs"]["tokens"]), len(scores["tokens"]))
+        chat = self.server.chat(logprobs=True, max_tokens=4)[2]["choices"][0]["logprobs"]["content"]
+        prompt = self.server.post("/apply-template", {"messages": HI})[2]["prompt"]
+        completion = self.complete(prompt=prompt, logprobs=0, max_tokens=4)[2]["choices"][0]["logprobs"]
+        self.assertEqual(completion["tokens"], [c["token"] for c in chat])
+        for a, b in zip(completion["token_logprobs"], chat):
+            self.assertAlmostEqual(a, b["logprob"], delta=0.02)
+
+    def test_what_it_cannot_do(self):
+        for fields, word in (({"best_of": 2}, "best_of"), ({"suffix": "the end"}, "filling in the middle"), ({"prompt": []}, "prompt"),
+                             ({"prompt": [1, "a"]}, "prompt"), ({"prompt": [-1]}, "prompt"), ({"prompt": [99999999]}, "prompt"),
+                             ({"prompt": {}}, "prompt"), ({"prompt": None}, "prompt"), ({"prompt": ""}, "prompt"), ({"logprobs": -1}, "logprobs")):
+            status, _, body = self.complete(**fields)
+            self.assertEqual(status, 400, (fields, body))
+            self.assertIn(word, body["error"]["message"])
+        status, _, body = self.server.post("/infill", {"input_prefix": "a", "input_suffix": "b"})
+        self.assertEqual(status, 400)
+
+
+class Errors(Served):
+    def check(self, status, kind, word, answer):
+        self.assertEqual(answer[0], status, answer[2])
+        error = answer[2]["error"]
+        self.assertEqual(error["type"], kind)
+        self.assertIn(word, error["message"])
+        self.assertTrue({"message", "type", "param", "code"} <= set(error))
+
+    def test_fields_out_of_their_range_are_named(self):
+        for field, value in (
+            ("temperature", -1), ("temperature", "hot"), ("temperature", 1e300), ("top_p", 1.5), ("top_p", -0.1), ("min_p", 2), ("top_k", -2),
+            ("top_k", 1.5), ("n", 0), ("n", -1), ("n", 2**31), ("n", 10**30), ("max_tokens", -2), ("max_tokens", 2**63), ("max_tokens", 2**64),
+            ("max_completion_tokens", "many"), ("seed", "x"), ("seed", 2**64), ("stop", 5), ("stop", [1]), ("stop", ["x"] * 100),
+            ("logit_bias", {"x": 1}), ("logit_bias", {"1": "y"}), ("logit_bias", {"99999999": 1}), ("logit_bias", {"-1": 1}), ("logit_bias", 7),
+            ("logit_bias", [[1]]), ("logit_bias", [[2**64, 1]]), ("presence_penalty", 1e9), ("frequency_penalty", []), ("repeat_penalty", 0),
+            ("repeat_last_n", -2), ("dry_base", 0), ("xtc_probability", 2), ("typical_p", 7), ("top_logprobs", -1), ("top_logprobs", 1000),
+            ("stream", "yes"), ("stream_options", 5), ("stream_options", {"include_usage": 1}), ("tool_choice", "sometimes"), ("tool_choice", 5),
+            ("tool_choice", "required"), ("tool_choice", {"type": "function", "function": {"name": "nope"}}), ("tools", {}), ("tools", [5]),
+            ("tools", [{"type": "function", "function": {}}]), ("response_format", {"type": "poem"}), ("response_format", 5),
+            ("response_format", {"type": "json_schema"}), ("messages", []), ("messages", None), ("messages", "Hi"), ("messages", [1]),
+            ("messages", [{}]), ("messages", [{"role": "user", "content": 5}]), ("lora", [{"id": 0, "scale": 1}]), ("modalities", ["audio"]),
+            ("messages", [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]}]),
+            ("chat_template_kwargs", 5), ("thinking_budget", -7), ("n_probs", 10**9),
+        ):
+            for stream in (False, True):
+                self.check(400, "invalid_request_error", field, self.server.chat(**({"stream": stream} | {field: value})))
+
+    def test_bodies_that_are_no_json(self):
+        for body in (b"", b"{", b"nope", b"[]", b"5", b"{\"messages\": [{\"role\": \"user\", \"content\": \"\xff\"}]}", b"[" * 100000,
+                     b"{\"a\":" * 100000, b"{\"temperature\": 1e999}", b"\x00" * 100):
+            for path in ("/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize", "/apply-template", "/infill"):
+                self.check(400, "invalid_request_error", "body", self.server.post(path, body))
+        self.assertIn("line 2, column 3", self.server.post("/v1/chat/completions", b"{\n  oops}")[2]["error"]["message"])
+
+    def test_a_prompt_that_is_too_long_says_how_much(self):
+        answer = self.server.chat(messages=[{"role": "user", "content": "a b c d " * 20000}])
+        self.check(400, "invalid_request_error", "maximum context length is 32767 tokens", answer)
+        self.assertEqual(answer[2]["error"]["code"], "context_length_exceeded")
+        self.assertGreater(answer[2]["error"]["n_prompt_tokens"], 32767)
+
+    def test_what_is_not_there(self):
+        self.check(404, "not_found_error", "/v1/nothing", self.server.get("/v1/nothing"))
+        answer = self.server.get("/v1/chat/completions")
+        self.check(405, "invalid_request_error", "POST", answer)
+        self.assertEqual(answer[1]["Allow"], "POST")
+        self.check(501, "not_supported_error", "embeddings", self.server.post("/v1/embeddings", {"input": "x"}))
+
+    def test_requests_that_are_no_http(self):
+        for data, status in ((b"nonsense\r\n\r\n", b"400"), (b"GET / HTTP/1.1\r\nX: " + b"x" * 70000, b"431"),
+                             (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n", b"413"),
+                             (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", b"400"),
+                             (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"400")):
+            answer = self.server.raw(data, shut=len(data) < 20)
+            if answer or len(data) >= 20:
+                self.assertIn(status, answer.split(b"\r\n")[0], data[:60])
+
+
+class Connections(Served):
+    def test_an_answer_ends_when_its_client_leaves(self):
+        for stream in (True, False):
+            for how in ("close", "half"):
+                cancelled = self.server.metric("answers_cancelled_total")
+                s = self.server.socket()
+                s.sendall(request_bytes("/v1/chat/completions", {"messages": HI, "stream": stream} | ENDLESS))
+                wait_until(lambda: self.server.active() == 1)
+                start = time.time()
+                if how == "close":
+                    s.close()
+                else:
+                    s.shutdown(socket.SHUT_WR)
+                wait_until(lambda: self.server.active() == 0, 5)
+                self.assertLess(time.time() - start, 1.5, (stream, how))
+                wait_until(lambda: self.server.metric("answers_cancelled_total") == cancelled + 1)
+                s.close()
+
+    def test_headers_come_before_the_prompt_is_read(self):
+        with self.server.socket() as s:
+            s.sendall(request_bytes("/v1/chat/completions", {"messages": [{"role": "user", "content": "a b c " * 4000}], "stream": True} | ENDLESS))
+            first = s.recv(65536)
+            self.assertIn(b"200 OK", first)
+            while b"assistant" not in first:
+                first += s.recv(65536)
+            self.assertEqual(first.count(b"data: "), 1)
+        wait_until(lambda: self.server.active() == 0, 10)
+
+    def test_who_asks_again_goes_on_where_the_prompt_was(self):
+        body = {"messages": [{"role": "user", "content": "one two three four five six seven eight. " * 1500}], "stream": True,
+                "return_progress": True, "max_tokens": 1}
+        with self.server.socket() as s:
+            s.sendall(request_bytes("/v1/chat/completions", body))
+            data = b""
+            while not (found := re.findall(rb'"processed":(\d+),"total":(\d+)', data)) or int(found[-1][0]) * 2 < int(found[-1][1]):
+                piece = s.recv(65536)
+                self.assertTrue(piece, data[-500:])
+                data += piece
+        self.assertLess(int(found[-1][0]), int(found[-1][1]))
+        wait_until(lambda: self.server.active() == 0, 10)
+        usage = self.server.post("/v1/chat/completions", body | {"stream": False})[2]["usage"]
+        self.assertGreater(usage["prompt_tokens"], 8000)
+        self.assertGreaterEqual(usage["prompt_tokens_details"]["cached_tokens"], int(found[-1][0]) // 16 * 16)
+
+    def test_connections_are_used_again(self):
+        connection = self.server.connect()
+        for _ in range(3):
+            connection.request("POST", "/v1/chat/completions", json.dumps({"messages": HI, "max_tokens": 2, "stream": True}))
+            self.assertIn(b"[DONE]", connection.getresponse().read())
+            connection.request("GET", "/nothing")
+            self.assertEqual(connection.getresponse().read()[:9], b'{"error":')
+        connection.close()
+        two = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        self.assertEqual(self.server.raw(two).count(b"200 OK"), 2)
+        old = self.server.raw(b"GET /health HTTP/1.0\r\n\r\n")
+        self.assertTrue(old.endswith(b'{"status":"ok"}'), old)
+
+    def test_slow_clients_hold_nobody_up(self):
+        slow = [self.server.socket() for _ in range(40)]
+        for s in slow:
+            s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: loc")
+        start = time.time()
+        self.assertEqual(self.server.chat(max_tokens=2)[0], 200)
+        self.assertLess(time.time() - start, 5)
+        answers = [receive_all(s) for s in slow]  # after the time that headers have
+        for s in slow:
+            s.close()
+        self.assertTrue(all(a.startswith(b"HTTP/1.1 408") for a in answers), answers[0])
+
+    def test_many_at_once(self):
+        alone = self.server.chat(max_tokens=24)[2]["choices"][0]["message"]["content"]
+        results = [None] * 32
+
+        def one(i):
+            if i % 2:
+                results[i] = self.server.chat(max_tokens=24)[2]["choices"][0]["message"]["content"]
+            else:
+                events = self.server.stream("/v1/chat/completions", {"messages": HI, "temperature": 0, "max_tokens": 24})
+                results[i] = "".join(c["choices"][0]["delta"].get("content", "") for c in events[:-1])
+
+        threads = [threading.Thread(target=one, args=(i,)) for i in range(len(results))]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertTrue(all(results))
+        # The order of float sums may differ, so that a few may take another turn.
+        self.assertGreaterEqual(results.count(alone), 16, (alone, results))
+        self.assertEqual(self.server.active(), 0)
+
+    def test_random_bodies_never_break_it(self):
+        rng = random.Random(5)
+        seeds = [json.dumps({"messages": HI, "max_tokens": 2, "tools": [TOOL], "tool_choice": "auto", "stop": ["a"], "n": 1,
+                             "logit_bias": {"5": 1}, "stream_options": {"include_usage": True}, "temperature": 0.5, "seed": 1}),
+                 json.dumps({"prompt": ["Once", "upon"], "max_tokens": 2, "echo": True, "logprobs": 2, "top_k": 5, "stop": "x"}),
+                 json.dumps({"content": "hello", "tokens": [1, 2, 3], "messages": HI, "input_prefix": "a", "input_suffix": "b"})]
+        values = ["-1", "null", "1e999", "9" * 30, "true", "[]", "{}", '""', "[[]]", "0", "2147483648", "-0.0", '"\\ud800"', "1.5"]
+        paths = ["/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize", "/apply-template", "/infill"]
+        connection = self.server.connect()
+        for _ in range(400):
+            body = rng.choice(seeds)
+            for _ in range(rng.randint(1, 3)):
+                kind = rng.random()
+                if kind < 0.5:  # another value
+                    spots = list(re.finditer(r'(?<=: )("[^"]*"|[-0-9.]+|true)', body))
+                    if spots:
+                        spot = rng.choice(spots)
+                        body = body[:spot.start()] + rng.choice(values) + body[spot.end():]
+                elif kind < 0.75:  # another byte
+                    at = rng.randrange(len(body))
+                    body = body[:at] + chr(rng.randrange(1, 256)) + body[at + 1:]
+                else:  # a piece less
+                    at = rng.randrange(len(body))
+                    body = body[:at] + body[at + rng.randint(1, 20):]
+            # A mutation may ask for a long answer: this keeps each short.
+            body = re.sub(r'"max_tokens": (null|[0-9]{2,}|-1)\b', '"max_tokens": 3', body)
+            path = rng.choice(paths)
+            try:
+                connection.request("POST", path, body.encode("latin-1"), {"Content-Type": "application/json"})
+                response = connection.getresponse()
+                data = response.read()
+            except (http.client.HTTPException, OSError) as error:
+                self.fail(f"{path} {body!r}: {error!r}")
+            self.assertLess(response.status, 500, (path, body, data))
+        connection.close()
+        self.assertEqual(self.server.get("/health")[0], 200)
+
+
+class Full(Served):
+    ARGS = ("--parallel", "1", "--queue", "1")
+
+    def test_who_may_not_wait_is_told_when_to_come_back(self):
+        waiting = []
+        for _ in range(2):
+            s = self.server.socket()
+            s.sendall(request_bytes("/v1/chat/completions", {"messages": HI, "stream": True} | ENDLESS))
+            waiting.append(s)
+        wait_until(lambda: self.server.metric("answers_in_flight") == 2)
+        wait_until(lambda: self.server.active() == 2)
+        status, headers, body = self.server.chat(max_tokens=2)
+        self.assertEqual((status, body["error"]["code"]), (503, "overloaded"))
+        self.assertGreater(int(headers["Retry-After"]), 0)
+        waiting[1].close()  # it had not begun
+        wait_until(lambda: self.server.active() == 1, 5)
+        waiting[0].close()
+        wait_until(lambda: self.server.active() == 0, 5)
+        self.assertEqual(self.server.chat(max_tokens=2)[0], 200)
+
+
+    def test_who_waits_is_kept_waiting(self):
+        busy = self.server.socket()
+        busy.sendall(request_bytes("/v1/chat/completions", {"messages": HI, "stream": True, "logit_bias": {"0": -1}} | ENDLESS))
+        wait_until(lambda: self.server.active() == 1)
+        with self.server.socket() as s:
+            s.sendall(request_bytes("/v1/chat/completions", {"messages": HI, "stream": True, "max_tokens": 2}))
+            start = time.time()
+            data = b""
+            while data.count(b"data: ") < 2:
+                data += s.recv(65536)
+            if time.time() - start > 5:  # unless the busy one was done before
+                self.assertLess(time.time() - start, 15)
+                chunk = json.loads(data.split(b"data: ")[2].split(b"\n\n")[0])
+                self.assertEqual(chunk["choices"], [{"index": 0, "delta": {}, "finish_reason": None}])
+        busy.close()
+        wait_until(lambda: self.server.active() == 0, 5)
+
+
+class Keys(Served):
+    ARGS = ("--api-key", "secret-1", "--api-key", "secret-2", "--alias", "my-model", "--allow-origin", "https://chat.example")
+
+    def test_keys(self):
+        for headers in ({"Authorization": "Bearer secret-1"}, {"Authorization": "bearer secret-2"}, {"x-api-key": "secret-1"}):
+            status, _, body = self.server.get("/v1/models", headers=headers)
+            self.assertEqual((status, body["data"][0]["id"]), (200, "my-model"))
+        for headers in ({}, {"Authorization": "Bearer secret"}, {"Authorization": "Bearer secret-12"}, {"Authorization": "secret-1"},
+                        {"Authorization": "Bearer "}, {"x-api-key": ""}, {"x-api-key": "secret-3"}):
+            for path in ("/v1/models", "/metrics", "/props", "/v1/cache", "/nothing"):
+                status, answer, body = self.server.get(path, headers=headers)
+                self.assertEqual((status, body["error"]["code"]), (401, "invalid_api_key"), (path, headers))
+            self.assertEqual(self.server.post("/v1/chat/completions", {"messages": HI}, headers=headers)[0], 401)
+        for path in ("/health", "/", "/api/hello"):
+            self.assertEqual(self.server.get(path)[0], 200, path)
+
+    def test_hosts(self):
+        key = {"x-api-key": "secret-1"}
+        for host in ("localhost", "localhost:1", "127.0.0.1:8080", "[::1]:80", "LOCALHOST", "127.1.2.3"):
+            self.assertEqual(self.server.get("/health", headers={"Host": host} | key)[0], 200, host)
+        for host in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.0.1", "[::2]", "", "localhost@evil"):
+            self.assertEqual(self.server.get("/health", headers={"Host": host} | key)[0], 403, host)
+
+    def test_origins(self):
+        key = {"x-api-key": "secret-1"}
+        for origin in ("http://localhost:3000", "http://127.0.0.1", "https://chat.example", f"http://127.0.0.1:{self.server.port}"):
+            status, headers, _ = self.server.get("/v1/models", headers={"Origin": origin} | key)
+            self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (200, origin))
+            asked = {"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+            status, headers, _ = self.server.ask("OPTIONS", "/v1/chat/completions", headers=asked)
+            self.assertEqual((status, headers["Access-Control-Allow-Headers"]), (204, "authorization"))
+        for origin in ("https://evil.example", "null", "http://localhost.evil.example", "https://chat.example.evil", "file://"):
+            status, headers, _ = self.server.get("/v1/models", headers={"Origin": origin} | key)
+            self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (403, None), origin)
+
+
+class Process(unittest.TestCase):
+    def test_the_key_can_come_from_the_environment(self):
+        server = Serve(env={"HEARTH_API_KEY": "hush"})
+        self.assertEqual(server.get("/v1/models")[0], 401)
+        self.assertEqual(server.get("/v1/models", headers={"x-api-key": "hush"})[0], 200)
+        self.assertEqual(server.stop(signal.SIGINT), 0)
+
+    def test_a_port_that_is_taken_and_a_model_that_is_not_there(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            server = Serve("--port", str(taken.getsockname()[1]))
+            self.assertEqual(server.stop(), 2)
+            self.assertIn("another program has it", server.lines[-1])
+        server = Serve("--host", "no.such.host.invalid")
+        self.assertEqual(server.stop(), 2)
+        done = subprocess.run([HEARTH, "serve", "/nonexistent.gguf", "--port", "0"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nonexistent.gguf", done.stderr)
+
+    def test_a_server_for_everyone_without_a_key_warns(self):
+        server = Serve("--host", "0.0.0.0")
+        self.assertTrue(any("warning" in line and "--api-key" in line for line in server.lines), server.lines)
+        self.assertEqual(server.get("/health", headers={"Host": "any.name"})[0], 200)
+        server.stop()
+
+    def test_answers_that_run_are_finished_before_it_stops(self):
+        server = Serve("--grace", "20")
+        idle = server.socket()
+        s = server.socket()
+        s.sendall(request_bytes("/v1/chat/completions", {"messages": HI, "stream": True, "ignore_eos": True, "max_tokens": 400}))
+        s.recv(100)
+        wait_until(lambda: server.active() == 1)
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: any("Stopping" in line for line in server.lines) or server.process.poll() is not None)
+        with self.assertRaises(OSError):
+            server.socket()
+        self.assertIn(b"[DONE]", receive_all(s))
+        self.assertEqual(server.process.wait(20), 0)
+        self.assertEqual(server.stop(), 0)
+        s.close()
+        idle.close()
+
+    def test_what_runs_longer_than_the_grace_is_cut_off(self):
+        server = Serve("--grace", "0.3")
+        s = server.socket()
+        s.sendall(request_bytes("/v1/chat/completions", {"messages": HI, "stream": True} | ENDLESS))
+        wait_until(lambda: server.active() == 1)
+        start = time.time()
+        self.assertEqual(server.stop(), 0)
+        self.assertLess(time.time() - start, 10)
+        answer = receive_all(s)
+        self.assertIn(b'data: {"error":', answer)  # nobody may take it for a whole answer
+        self.assertNotIn(b"[DONE]", answer)
+        s.close()
+
+    def test_a_second_signal_ends_it_at_once(self):
+        server = Serve("--grace", "60")
+        s = server.socket()
+        s.sendall(request_bytes("/v1/chat/completions", {"messages": HI, "stream": True} | ENDLESS))
+        wait_until(lambda: server.active() == 1)
+        server.process.send_signal(signal.SIGINT)
+        wait_until(lambda: any("Stopping" in line for line in server.lines))
+        self.assertEqual(server.stop(signal.SIGINT), -signal.SIGINT)
+        s.close()
+
+    def test_each_request_has_a_line_in_the_log(self):
+        server = Serve()
+        server.chat()
+        server.get("/noth%1B%0Aing")
+        server.stop()
+        line = next(l for l in server.lines if "path=/v1/chat/completions" in l)
+        for field in ("time=", "id=req_", "method=POST", "status=200", "seconds=", "prompt=", "cached=", "computed=", "generated=16", "ttft=", "tok_s="):
+            self.assertIn(field, line)
+        self.assertTrue(any("path=/noth??ing" in l and "status=404" in l for l in server.lines), server.lines)
+
+
+if __name__ == "__main__":
+    unittest.main()
