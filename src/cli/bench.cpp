@@ -243,6 +243,7 @@ void print_table(const std::vector<Row>& rows, const ModelInfo& info, double pea
 }
 
 Result<void> bench(BenchFlags& flags) {
+  if (flags.model.path.empty()) return fail(ErrorCode::kUsage, "MODEL is required; see `hearth bench --help`");
   std::optional<EarlierRun> earlier;
   if (flags.compare) {
     HEARTH_ASSIGN(earlier, read_earlier_run(*flags.compare));
@@ -312,9 +313,13 @@ Result<void> bench(BenchFlags& flags) {
 
 void add_bench(CLI::App& app, Body& chosen) {
   auto flags = std::make_shared<BenchFlags>();
-  CLI::App* command =
-      add_command(app, "bench", "Measure prefill and decode speed", chosen, [flags] { return bench(*flags); });
+  CLI::App* command = app.add_subcommand("bench", "Measure prefill and decode speed");
+  command->callback([=, &chosen] {
+    if (command->get_subcommands().empty()) chosen = [flags] { return bench(*flags); };
+  });
+  add_bench_agent(*command, chosen);
   add_model_flags(*command, flags->model);
+  command->get_option("MODEL")->required(false);  // `bench agent` takes none
   auto list = [&](const char* name, std::vector<int64_t>& values, const char* what, int64_t least) {
     command->add_option(name, values, what)
         ->delimiter(',')

@@ -82,7 +82,8 @@ std::string complaint(const CLI::App& command, const CLI::ParseError& error) {
     if (extra.starts_with('-')) {
       return fmt::format("there is no flag {}{}", extra, suggestion(extra, flag_names(command)));
     }
-    if (!commands.empty()) return fmt::format("there is no command {}{}", extra, suggestion(extra, commands));
+    if (command.get_require_subcommand_min() > 0)
+      return fmt::format("there is no command {}{}", extra, suggestion(extra, commands));
     if (!missing) return fmt::format("{} is one argument too many", extras.front());
   }
   if (missing && !commands.empty()) return fmt::format("a command is missing: {}", fmt::join(commands, ", "));
@@ -106,6 +107,7 @@ int run(int argc, char** argv) {
   add_chat(app, chosen);
   add_run(app, chosen);
   add_serve(app, chosen);
+  add_launch(app, chosen);
   add_inspect(app, chosen);
   add_tokenize(app, chosen);
   add_render(app, chosen);

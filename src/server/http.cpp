@@ -1,4 +1,4 @@
-// The only file that includes Boost.Beast: its parser, not its sockets.
+// This file and http_client.cpp are the only ones that include Boost.Beast: its parser, not its sockets.
 #include "server/http.h"
 
 #include <poll.h>
@@ -60,13 +60,10 @@ std::optional<std::string> percent_decoded(std::string_view text) {
 Socket::Socket(int fd) : fd_(fd) {}
 Socket::~Socket() { ::close(fd_); }
 
-namespace {
-
 Socket::Clock::duration seconds(double s) {
   return std::chrono::duration_cast<Socket::Clock::duration>(std::chrono::duration<double>(s));
 }
 
-// Waits for events on a descriptor; false when the time is over.
 bool wait_for(int fd, short events, Socket::Clock::time_point deadline) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Socket::Clock::now()).count();
@@ -77,8 +74,6 @@ bool wait_for(int fd, short events, Socket::Clock::time_point deadline) {
     if (left <= 0) return false;
   }
 }
-
-}  // namespace
 
 Socket::Read Socket::read(std::string& into, Clock::time_point deadline) {
   char buffer[size_t{64} << 10];

@@ -67,6 +67,10 @@ class Socket {
   int fd_;
 };
 
+// Waits for poll() events on a descriptor; false when the time is over.
+bool wait_for(int fd, short events, Socket::Clock::time_point deadline);
+Socket::Clock::duration seconds(double s);
+
 // The requests of one connection.
 class Connection {
  public:
