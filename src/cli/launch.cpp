@@ -18,7 +18,6 @@ namespace {
 constexpr const Client* kClients[] = {&kClaude, &kCodex, &kOpenClaw, &kOpenCode};
 
 struct LaunchFlags {
-  std::string client;
   ServerFlags server;
   int64_t context_tokens = 0;
   bool dry_run = false;
@@ -71,9 +70,7 @@ Error replace_process(const std::string& program, const std::vector<std::string>
   return fail(ErrorCode::kIo, "cannot start {}: {}", program, std::strerror(errno));
 }
 
-Result<void> launch(const LaunchFlags& flags) {
-  const auto found = std::ranges::find(kClients, flags.client, [](const Client* client) { return client->name; });
-  const Client& client = **found;  // the flag's check lets only these pass
+Result<void> launch(const Client& client, const LaunchFlags& flags) {
   HEARTH_ASSIGN(const server::HttpClient http, client_for(flags.server, {.idle_seconds = 30}));
   HEARTH_ASSIGN(const ServedModel served, ask_for_model(http, flags.server.model));
   const int64_t context = flags.context_tokens > 0 ? flags.context_tokens : served.context_tokens;
@@ -115,19 +112,18 @@ Result<void> launch(const LaunchFlags& flags) {
 }  // namespace
 
 void add_launch(CLI::App& app, Body& chosen) {
-  auto flags = std::make_shared<LaunchFlags>();
-  CLI::App* command = add_command(app, "launch", "Start an agent client on a server that runs", chosen,
-                                  [flags] { return launch(*flags); });
-  std::vector<std::string> names;
-  for (const Client* client : kClients) names.emplace_back(client->name);
-  command->add_option("CLIENT", flags->client, fmt::format("One of {}", fmt::join(names, ", ")))
-      ->required()
-      ->check(CLI::IsMember(names));
-  command->add_option("ARGS", flags->arguments, "For the client, after --");
-  add_server_flags(*command, flags->server);
-  command->add_option("-c,--context", flags->context_tokens, "Tokens of the context, if the server does not say")
-      ->transform(whole_number<int64_t>(1, int64_t{1} << 30));
-  command->add_flag("--dry-run", flags->dry_run, "Print what would be written and run, and do nothing");
+  CLI::App* launch_command = app.add_subcommand("launch", "Start an agent client on a server that runs");
+  launch_command->require_subcommand(1);
+  for (const Client* client : kClients) {
+    auto flags = std::make_shared<LaunchFlags>();
+    CLI::App* command = add_command(*launch_command, std::string(client->name), fmt::format("Start {}", client->title),
+                                    chosen, [flags, client] { return launch(*client, *flags); });
+    command->add_option("ARGS", flags->arguments, "For the client, after --");
+    add_server_flags(*command, flags->server);
+    command->add_option("-c,--context", flags->context_tokens, "Tokens of the context, if the server does not say")
+        ->transform(whole_number<int64_t>(1, int64_t{1} << 30));
+    command->add_flag("--dry-run", flags->dry_run, "Print what would be written and run, and do nothing");
+  }
 }
 
 }  // namespace hearth::cli

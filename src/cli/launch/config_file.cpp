@@ -40,8 +40,8 @@ Result<JsonConfig> JsonConfig::open(const std::string& path, const Json& additio
   if (!json) {
     const bool comments = Json::accept(text, /*ignore_comments=*/true);
     return fail(ErrorCode::kUnsupported,
-                "{} {}; it was left as it is. Add this to it by hand, or move it away and try again:\n{}", path,
-                comments ? "has comments, which would be lost" : "is not plain JSON", addition.dump(2));
+                "{} {}; it was left as it is. Move it away and try again, or add this to it by hand: {}", path,
+                comments ? "has comments, which would be lost" : "is not plain JSON", server::dump(addition));
   }
   config.root = *std::move(json);
   // The first line that is indented shows how.
