@@ -118,7 +118,7 @@ void add_launch(CLI::App& app, Body& chosen) {
     auto flags = std::make_shared<LaunchFlags>();
     CLI::App* command = add_command(*launch_command, std::string(client->name), fmt::format("Start {}", client->title),
                                     chosen, [flags, client] { return launch(*client, *flags); });
-    command->add_option("ARGS", flags->arguments, "For the client, after --");
+    command->add_option("ARGS", flags->arguments, "For the client, after --")->allow_extra_args(false);  // [x] stays
     add_server_flags(*command, flags->server);
     command->add_option("-c,--context", flags->context_tokens, "Tokens of the context, if the server does not say")
         ->transform(whole_number<int64_t>(1, int64_t{1} << 30));

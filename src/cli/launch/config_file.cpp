@@ -38,10 +38,11 @@ Result<JsonConfig> JsonConfig::open(const std::string& path, const Json& additio
   }
   server::Answer<Json> json = server::parse_json(text);
   if (!json) {
-    const bool comments = Json::accept(text, /*ignore_comments=*/true);
+    const bool comments = !Json::accept(text) && Json::accept(text, /*ignore_comments=*/true);
     return fail(ErrorCode::kUnsupported,
                 "{} {}; it was left as it is. Move it away and try again, or add this to it by hand: {}", path,
-                comments ? "has comments, which would be lost" : "is not plain JSON", server::dump(addition));
+                comments ? "has comments, which would be lost" : "is not plain JSON, an object",
+                server::dump(addition));
   }
   config.root = *std::move(json);
   // The first line that is indented shows how.
