@@ -242,6 +242,27 @@ class BenchAgent(unittest.TestCase):
             self.assertGreaterEqual(json.loads(done.stdout)["requests"], requests, kind)
 
 
+class AgainstHearth(unittest.TestCase):
+    def test_a_session_is_replayed_and_mostly_cached(self):
+        model = ROOT / "models" / "pocket-dense.gguf"
+        server = subprocess.Popen([HEARTH, "serve", model, "-c", "8192", "--port", "0"], stderr=subprocess.PIPE, text=True,
+                                  env=os.environ | {"XDG_CONFIG_HOME": "/nonexistent"})
+        try:
+            url = next(l.split()[-1] for l in server.stderr if l.startswith("Listening on "))
+            make = [sys.executable, ROOT / "tools" / "traces" / "make_traces.py", "R6", "--scale", "0.002", "--output-tokens", "3"]
+            trace = subprocess.run(make, capture_output=True, text=True, check=True).stdout
+            done = hearth("bench", "agent", "-", "--url", url, "--time-scale", "0", "--json", stdin=trace)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            tokens = json.loads(done.stdout)["tokens"]
+            self.assertGreater(tokens["cached"], tokens["computed"])
+            plan = hearth("launch", "claude", "--url", url, "--dry-run")
+            self.assertIn("export CLAUDE_CODE_MAX_CONTEXT_TOKENS=8192", plan.stdout)
+        finally:
+            server.terminate()
+            server.wait()
+            server.stderr.close()
+
+
 class Launch(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
