@@ -200,8 +200,6 @@ class Replay {
       outcome.error = error_text(*reply);
     } else if (!stream->finished()) {
       outcome.error = "the stream ended before the answer did";
-    } else if (outcome.pieces == 0) {
-      outcome.error = "the answer has no tokens";
     }
     return outcome;
   }
@@ -235,6 +233,7 @@ double mean(const std::vector<double>& values) {
 
 struct Summary {
   int64_t requests = 0, errors = 0;
+  int64_t empty = 0;  // answers that ended at once: they have no first token
   double seconds = 0;
   std::vector<double> first, rates;  // of the answers without an error
   double gap_seconds = 0;
@@ -251,7 +250,7 @@ struct Summary {
         ++errors;
         continue;
       }
-      first.push_back(outcome.first_seconds);
+      outcome.pieces > 0 ? first.push_back(outcome.first_seconds) : void(++empty);
       if (outcome.rate() > 0) rates.push_back(outcome.rate());
       if (outcome.gap_seconds > gap_seconds) gap_seconds = outcome.gap_seconds, gap_line = outcome.line;
       generated += outcome.generated();
@@ -320,6 +319,7 @@ void print_summary(const AgentFlags& flags, const ServedModel& model, const Trac
     print("{:<28} {:>10}\n", "  cached", "not told");
   }
   print("{:<28} {:>10}\n", "generated tokens", s.generated);
+  if (s.empty > 0) print("{:<28} {:>10}\n", "answers without tokens", s.empty);
   print("{:<28} {:>10}\n", "errors", s.errors);
 }
 

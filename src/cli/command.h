@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/output.h"
@@ -31,7 +32,8 @@ void add_bench(CLI::App& app, Body& chosen);
 void add_bench_agent(CLI::App& bench, Body& chosen);
 void add_eval(CLI::App& app, Body& chosen);
 void add_serve(CLI::App& app, Body& chosen);
-void add_launch(CLI::App& app, Body& chosen);
+// `client_arguments` go to the client that is started. They live as long as `chosen`.
+void add_launch(CLI::App& app, Body& chosen, const std::vector<std::string>& client_arguments);
 void add_synth(CLI::App& app, Body& chosen);
 void add_completions(CLI::App& app, Body& chosen);
 void add_version(CLI::App& app, Body& chosen);

@@ -21,7 +21,6 @@ struct LaunchFlags {
   ServerFlags server;
   int64_t context_tokens = 0;
   bool dry_run = false;
-  std::vector<std::string> arguments;
 };
 
 // The program's place on the PATH; "" when it is on none.
@@ -70,7 +69,7 @@ Error replace_process(const std::string& program, const std::vector<std::string>
   return fail(ErrorCode::kIo, "cannot start {}: {}", program, std::strerror(errno));
 }
 
-Result<void> launch(const Client& client, const LaunchFlags& flags) {
+Result<void> launch(const Client& client, const LaunchFlags& flags, const std::vector<std::string>& arguments) {
   HEARTH_ASSIGN(const server::HttpClient http, client_for(flags.server, {.idle_seconds = 30}));
   HEARTH_ASSIGN(const ServedModel served, ask_for_model(http, flags.server.model));
   const int64_t context = flags.context_tokens > 0 ? flags.context_tokens : served.context_tokens;
@@ -93,7 +92,7 @@ Result<void> launch(const Client& client, const LaunchFlags& flags) {
   HEARTH_ASSIGN(const Launch plan, client.plan(endpoint));
   std::vector<std::string> command = {std::string(client.program)};
   command.insert(command.end(), plan.arguments.begin(), plan.arguments.end());
-  command.insert(command.end(), flags.arguments.begin(), flags.arguments.end());
+  command.insert(command.end(), arguments.begin(), arguments.end());
 
   const std::string program = find_program(client.program);
   if (flags.dry_run) {
@@ -111,14 +110,15 @@ Result<void> launch(const Client& client, const LaunchFlags& flags) {
 
 }  // namespace
 
-void add_launch(CLI::App& app, Body& chosen) {
+void add_launch(CLI::App& app, Body& chosen, const std::vector<std::string>& client_arguments) {
   CLI::App* launch_command = app.add_subcommand("launch", "Start an agent client on a server that runs");
   launch_command->require_subcommand(1);
   for (const Client* client : kClients) {
     auto flags = std::make_shared<LaunchFlags>();
-    CLI::App* command = add_command(*launch_command, std::string(client->name), fmt::format("Start {}", client->title),
-                                    chosen, [flags, client] { return launch(*client, *flags); });
-    command->add_option("ARGS", flags->arguments, "For the client, after --")->allow_extra_args(false);  // [x] stays
+    CLI::App* command =
+        add_command(*launch_command, std::string(client->name), fmt::format("Start {}", client->title), chosen,
+                    [=, &client_arguments] { return launch(*client, *flags, client_arguments); });
+    command->footer("What follows -- is for the client: hearth launch " + std::string(client->name) + " -- --help");
     add_server_flags(*command, flags->server);
     command->add_option("-c,--context", flags->context_tokens, "Tokens of the context, if the server does not say")
         ->transform(whole_number<int64_t>(1, int64_t{1} << 30));

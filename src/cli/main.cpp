@@ -103,11 +103,18 @@ int run(int argc, char** argv) {
       "Every flag of a command can be set by HEARTH_<NAME> in the environment or by name = value in\n"
       "$XDG_CONFIG_HOME/hearth/config; flags win over the environment, the environment over the file.\n"
       "`hearth COMMAND --help` lists a command's flags.");
+  // What `launch` passes on must not be read as flags here, nor taken apart: CLI11 splits "[a,b]".
+  std::vector<std::string> client_arguments;
+  if (argc > 1 && std::string_view(argv[1]) == "launch") {
+    char** const mark = std::find(argv + 2, argv + argc, std::string_view("--"));
+    if (mark != argv + argc) client_arguments.assign(mark + 1, argv + argc);
+    argc = static_cast<int>(mark - argv);
+  }
   Body chosen;
   add_chat(app, chosen);
   add_run(app, chosen);
   add_serve(app, chosen);
-  add_launch(app, chosen);
+  add_launch(app, chosen, client_arguments);
   add_inspect(app, chosen);
   add_tokenize(app, chosen);
   add_render(app, chosen);

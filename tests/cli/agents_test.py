@@ -145,7 +145,7 @@ class BenchAgent(unittest.TestCase):
             (lambda h: h.stream("data: {\"choices\": [}\n\n"), "not a JSON object"),
             (lambda h: h.stream("data: [1]\n\n"), "not a JSON object"),
             (lambda h: h.stream('data: {"error": {"message": "out of luck"}}\n\n'), "out of luck"),
-            (lambda h: h.stream('data: {"choices": 7, "usage": []}\n\ndata: [DONE]\n\n'), "no tokens"),
+            (lambda h: h.stream('data: {"choices": 7, "usage": []}\n\ndata: [DONE]\n\n'), "choices that are no list: 7"),
             (lambda h: h.reply(200, b"hello", "text/plain"), "the stream ended before the answer did"),
             (lambda h: h.stream("data: " + "x" * (17 << 20)), "an event of the stream has more than"),
             (lambda h: h.wfile.write(b"HTTP/1.1 banana\r\n\r\n"), "broke off"),
@@ -158,6 +158,14 @@ class BenchAgent(unittest.TestCase):
             self.assertEqual((report["errors"], report["tokens"]["generated"]), (1, 4))
             self.assertIn(word, report["results"][1]["error"])
 
+    def test_an_answer_without_tokens_is_no_error(self):
+        with MockServer(answer=lambda handler, body, number: handler.stream(openai_chunks("" if number else "a b"))) as server:
+            done = self.bench(server, [line(edits=[user(c)]) for c in "ab"], "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        report = json.loads(done.stdout)
+        self.assertEqual((report["empty_answers"], report["results"][1]["ttft_seconds"]), (1, None))
+        self.assertEqual(report["ttft_seconds"]["mean"], report["results"][0]["ttft_seconds"])
+
     def test_silence_has_a_limit(self):
         import time
         with MockServer(answer=lambda handler, body, number: time.sleep(3)) as server:
@@ -165,8 +173,8 @@ class BenchAgent(unittest.TestCase):
 
     def test_a_server_that_goes_away_ends_the_replay(self):
         def vanish(handler, body, number):
-            handler.stream(openai_chunks())
             handler.server.socket.close()
+            handler.stream(openai_chunks())
 
         with MockServer(answer=vanish) as server:
             done = self.bench(server, [line(edits=[user(str(i))]) for i in range(5)], "--json")
@@ -399,7 +407,8 @@ class Launch(unittest.TestCase):
             done = self.launch(server, "claude")
             self.assertEqual(done.returncode, 1)
             self.assertIn("`npm install -g @anthropic-ai/claude-code` installs it", done.stderr)
-            self.assertEqual(self.launch(server, "emacs").returncode, 2)
+            for args in (["emacs"], [], ["claude", "stray"], ["claude", "--dry"]):
+                self.assertEqual(hearth("launch", *args, env=self.env).returncode, 2, args)
         with MockServer(models=[{"id": "small", "context_length": 4096}]) as server:
             done = self.launch(server, "claude", "--dry-run")
             self.assertEqual(done.returncode, 0)

@@ -60,7 +60,11 @@ class OpenAiStream final : public AnswerStream {
     take_count(member(member(usage, "prompt_tokens_details"), "cached_tokens"), counts_.cached);
     Step step;
     const Json& choices = member(json, "choices");
-    if (!choices.is_array() || choices.empty()) return step;
+    if (!choices.is_null() && !choices.is_array()) {
+      return fail(ErrorCode::kInvalidInput, "an event of the stream has choices that are no list: {}",
+                  server::excerpt(choices));
+    }
+    if (choices.empty()) return step;
     const Json& delta = member(choices[0], "delta");
     step.tokens = has_text(member(delta, "content")) || has_text(member(delta, "reasoning_content")) ||
                   has_text(member(delta, "reasoning")) || !member(delta, "tool_calls").empty();
