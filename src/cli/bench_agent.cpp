@@ -250,7 +250,11 @@ struct Summary {
         ++errors;
         continue;
       }
-      outcome.pieces > 0 ? first.push_back(outcome.first_seconds) : void(++empty);
+      if (outcome.pieces == 0) {
+        ++empty;
+      } else {
+        first.push_back(outcome.first_seconds);
+      }
       if (outcome.rate() > 0) rates.push_back(outcome.rate());
       if (outcome.gap_seconds > gap_seconds) gap_seconds = outcome.gap_seconds, gap_line = outcome.line;
       generated += outcome.generated();
@@ -273,6 +277,7 @@ Json json_of(const AgentFlags& flags, const ServedModel& model, const Summary& s
       {"time_scale", flags.time_scale},
       {"requests", s.requests},
       {"errors", s.errors},
+      {"empty_answers", s.empty},
       {"seconds", s.seconds},
       {"ttft_seconds", {{"mean", mean(s.first)}, {"p95", quantile(s.first, 0.95)}, {"max", quantile(s.first, 1)}}},
       {"decode_tokens_per_second", {{"mean", mean(s.rates)}, {"p5", quantile(s.rates, 0.05)}}},
