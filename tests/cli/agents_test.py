@@ -94,7 +94,7 @@ class BenchAgent(unittest.TestCase):
 
     def test_figures(self):
         def slow(handler, body, number):
-            handler.stream(openai_chunks("a b c d e"), size=200, pause=0.02)
+            handler.stream(openai_chunks("a b c d e"), size=120, pause=0.1)
 
         with MockServer(answer=slow) as server:
             done = self.bench(server, [line(answer=say("x")), line(edits=[])], "--json")
@@ -103,8 +103,8 @@ class BenchAgent(unittest.TestCase):
         self.assertEqual((report["requests"], report["errors"], report["tokens"]["cached"]), (2, 0, 120))
         ttft = report["ttft_seconds"]
         self.assertTrue(0 < ttft["mean"] <= ttft["p95"] <= ttft["max"] < report["seconds"])
-        self.assertTrue(0 < report["decode_tokens_per_second"]["p5"] <= report["decode_tokens_per_second"]["mean"] < 250)
-        self.assertTrue(0.015 < report["worst_gap_seconds"] < 5)
+        self.assertTrue(0 < report["decode_tokens_per_second"]["p5"] <= report["decode_tokens_per_second"]["mean"] < 100)
+        self.assertTrue(0.05 < report["worst_gap_seconds"] < 30)
         self.assertEqual([(r["line"], r["session"], r["generated_tokens"]) for r in report["results"]], [(1, "a", 5), (2, "a", 5)])
         for word in ("time to first token", "decode, tok/s", "worst gap", "cached", "60 (60.0 %)", "errors"):
             self.assertIn(word, table.stdout)
@@ -178,8 +178,10 @@ class BenchAgent(unittest.TestCase):
 
         with MockServer(answer=vanish) as server:
             done = self.bench(server, [line(edits=[user(str(i))]) for i in range(5)], "--json")
-        self.check_fails(done, "failed and 3 were not sent", "cannot connect")
-        self.assertEqual(json.loads(done.stdout)["requests"], 2)
+        # The system may still take one connection and break it; the next one is refused.
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "requests failed and [23] were not sent; the first was line 2: ")
+        self.assertIn("cannot connect", json.loads(done.stdout)["results"][-1]["error"])
 
     def test_nobody_there(self):
         url = f"http://127.0.0.1:{closed_port()}"
