@@ -289,6 +289,40 @@ TEST_F(Chat, TakesCallsApart) {
   EXPECT_EQ(run(request).done.reason, EndReason::kLength);
 }
 
+TEST_F(Chat, ForcesTheFormThatWasAskedFor) {
+  ChatRequest request = ask("What is 7 + 5?", 200);
+  request.limits.format = GrammarSource{
+      .kind = GrammarSource::Kind::kJsonSchema,
+      .text =
+          R"({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": false})"};
+  for (bool thinking : {false, true}) {
+    request.thinking = thinking;
+    const WholeAnswer answer = run(request);
+    const Json json = Json::parse(answer.text, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << answer.text;
+    EXPECT_TRUE(json["sum"].is_number_integer()) << answer.text;
+    EXPECT_EQ(answer.reasoning.empty(), !thinking);
+  }
+  request.thinking_budget = 3;  // the grammar goes on in the second generation
+  EXPECT_TRUE(Json::parse(run(request).text, nullptr, false).is_object());
+  request.limits.format->text = R"({"type": "object", "properties": {"a": {"pattern": "("}}, "required": ["a"]})";
+  auto refused = ChatRun::chat(model_, request);
+  request.limits.format = GrammarSource{.kind = GrammarSource::Kind::kGbnf, .text = "root ::= nonsense"};
+  refused = ChatRun::chat(model_, request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Refusal::kInvalid);
+
+  request = ask("Hello!", 200);
+  request.tools = Json::array({tool("get_weather"), tool("get_time")});
+  request.tool_choice.kind = ToolChoice::Kind::kRequired;
+  EXPECT_GE(run(request).calls.size(), 1u);
+  request.tool_choice = {.kind = ToolChoice::Kind::kNamed, .name = "get_time"};
+  const WholeAnswer named = run(request);
+  ASSERT_EQ(named.calls.size(), 1u) << named.text;
+  EXPECT_EQ(named.calls[0].name, "get_time");
+  EXPECT_EQ(named.done.reason, EndReason::kToolCalls);
+}
+
 TEST_F(Chat, TurnsAwayMoreThanMayWait) {
   std::vector<std::unique_ptr<ChatRun>> runs;
   for (int i = 0; i < 4; ++i) {
