@@ -118,6 +118,7 @@ Answer<Conversation> make_conversation(const ServedModel& model, ChatRequest& re
     if (!request.thinking) request.thinking = variables[name].get<bool>();
     variables.erase(name);
   }
+  if (request.thinking_budget == 0) request.thinking = false;  // in the template's own way, where it has one
   Conversation conversation;
   if (model.text().supports_thinking()) conversation.options.thinking = request.thinking;
   variables["messages"] = request.messages;
@@ -128,6 +129,32 @@ Answer<Conversation> make_conversation(const ServedModel& model, ChatRequest& re
   }
   conversation.json = dump(variables);
   return conversation;
+}
+
+// ---- the form of answers ----
+
+std::string calls_json(const ChatRequest& request, bool opened) {
+  const bool named = request.tool_choice.kind == ToolChoice::Kind::kNamed;
+  return dump({{"tools", request.tools},
+               {"name", named ? Json(request.tool_choice.name) : Json()},
+               {"parallel", request.parallel_tool_calls && !named},
+               {"opened", opened}});
+}
+
+// A call that the model makes by its own choice gets arguments as its tool wants them, where a marker tells that one
+// begins. Tools that no grammar can say are no reason to refuse, unless they ask for it by "strict".
+Answer<Constraint> free_calls(const ServedModel& model, const ChatRequest& request) {
+  Constraint constraint;
+  const std::string& marker = model.text().output_markers().tool_call_open;
+  if (marker.empty()) return constraint;
+  auto grammar = model.text().compile({.kind = GrammarSource::Kind::kToolCalls, .text = calls_json(request, true)});
+  if (!grammar) {
+    const bool strict = std::ranges::any_of(
+        request.tools, [](const Json& tool) { return tool["function"].value("strict", Json()) == true; });
+    if (strict) return std::move(grammar).error();
+    return constraint;
+  }
+  return Constraint{.grammar = *std::move(grammar), .after = marker, .repeats = true};
 }
 
 // ---- sampling ----
@@ -292,7 +319,11 @@ struct ChatRun::Impl {
   // The answer goes on from what it has, after the marker that ends reasoning.
   Answer<void> resume(int64_t index, ChatSink& sink) {
     Running& answer = answers[static_cast<size_t>(index)];
-    const std::string& marker = model->text().output_markers().reasoning_close;
+    std::string marker = model->text().output_markers().reasoning_close;
+    // Closing tags stand on a line of their own, and a blank line follows: models take another form for a thought.
+    if (marker.starts_with("</") || marker.starts_with("[/")) {
+      marker = (answer.tokens.empty() ? "" : "\n") + marker + "\n\n";
+    }
     HEARTH_ASSIGN(std::vector<int32_t> marker_tokens, model->text().tokenize(marker, true, false));
     answer.sampled_before = answer.sampled;
     answer.closing = false;
@@ -303,8 +334,8 @@ struct ChatRun::Impl {
     request.prompt.insert(request.prompt.end(), answer.tokens.begin(), answer.tokens.end());
     request.prompt.insert(request.prompt.end(), marker_tokens.begin(), marker_tokens.end());
     request.sampling.seed += static_cast<uint64_t>(index);
-    // The text that the grammar waits for is in the prompt now.
-    request.constraint.after.clear();
+    // A grammar that waits for the end of reasoning has it in the prompt now.
+    if (!request.constraint.repeats) request.constraint.after.clear();
     if (std::ssize(request.prompt) >= model->model->info().sequence_tokens || request.max_tokens == 0) {
       finish(index, {.reason = FinishReason::kLength}, sink);
       return {};
@@ -572,17 +603,15 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::chat(std::shared_ptr<ServedModel> mode
       request.tool_choice.kind == ToolChoice::Kind::kRequired || request.tool_choice.kind == ToolChoice::Kind::kNamed;
   std::optional<GrammarSource> source = request.limits.format;
   if (must_call) {
-    const bool named = request.tool_choice.kind == ToolChoice::Kind::kNamed;
-    source = GrammarSource{.kind = GrammarSource::Kind::kToolCalls,
-                           .text = dump({{"tools", request.tools},
-                                         {"name", named ? Json(request.tool_choice.name) : Json()},
-                                         {"parallel", request.parallel_tool_calls && !named}})};
+    source = GrammarSource{.kind = GrammarSource::Kind::kToolCalls, .text = calls_json(request, false)};
   } else if (source && !impl->tools_json.empty()) {
     return invalid("response_format",
                    "response_format: an answer of one form and a free choice of tools do not go together here; set "
                    "tool_choice to none or required");
   }
-  if (source) {
+  if (!source && !impl->tools_json.empty()) {
+    HEARTH_ASSIGN(impl->base.constraint, free_calls(*model, request));
+  } else if (source) {
     HEARTH_ASSIGN(impl->base.constraint.grammar, text.compile(*source));
     const auto parser = text.parse_output({.tools_json = impl->tools_json, .prompt_text = impl->prompt_text});
     if (parser->in_reasoning()) impl->base.constraint.after = text.output_markers().reasoning_close;

@@ -236,6 +236,93 @@ TEST_F(Chat, EndsWhenNobodyListens) {
   EXPECT_EQ(model_->engine->stats().active_sequences, 0);
 }
 
+TEST_F(Chat, TellsReasoningFromText) {
+  ChatRequest request = ask("What is 7 + 5?", 200);
+  request.thinking = true;
+  const WholeAnswer answer = run(request);
+  EXPECT_EQ(answer.done.reason, EndReason::kStop);
+  EXPECT_FALSE(answer.reasoning.empty());
+  EXPECT_NE(answer.text.find("12"), std::string::npos) << answer.text;
+  EXPECT_EQ(answer.text.find("think>"), std::string::npos) << answer.text;
+  EXPECT_GT(answer.done.usage.reasoning_tokens, 2);
+  EXPECT_LT(answer.done.usage.reasoning_tokens, answer.done.usage.generated_tokens);
+  request.thinking = false;
+  EXPECT_EQ(run(request).reasoning, "");
+}
+
+TEST_F(Chat, EndsReasoningAtItsBudget) {
+  for (int64_t budget : {0, 3}) {
+    ChatRequest request = ask("Hello!", 100);
+    request.thinking = true;
+    request.thinking_budget = budget;
+    const WholeAnswer answer = run(request);
+    EXPECT_EQ(answer.done.usage.reasoning_tokens, budget) << answer.reasoning;
+    EXPECT_FALSE(answer.text.empty());
+    EXPECT_EQ(answer.text.find("think>"), std::string::npos) << answer.text;
+    EXPECT_NE(answer.done.reason, EndReason::kCancelled);
+    EXPECT_LE(answer.done.usage.generated_tokens, 100);
+  }
+  // The default leaves half of the answer for text.
+  ChatRequest request = ask("Hello!", 12);
+  request.thinking = true;
+  const WholeAnswer answer = run(request);
+  EXPECT_EQ(answer.done.usage.reasoning_tokens, 6);
+  EXPECT_EQ(answer.done.usage.generated_tokens, 12);
+  EXPECT_EQ(answer.done.reason, EndReason::kLength);
+  EXPECT_FALSE(answer.text.empty());
+}
+
+TEST_F(Chat, TakesCallsApart) {
+  ChatRequest request = ask("What is the weather in Hamburg?", 100);
+  Json weather = tool("get_weather");
+  weather["function"]["parameters"]["properties"]["city"] = {{"type", "string"}};
+  request.tools = Json::array({weather});
+  const WholeAnswer answer = run(request);
+  ASSERT_EQ(answer.calls.size(), 1u) << answer.text;
+  EXPECT_EQ(answer.calls[0].name, "get_weather");
+  EXPECT_TRUE(answer.calls[0].id.starts_with("call_"));
+  EXPECT_EQ(Json::parse(answer.calls[0].arguments), (Json{{"city", "Hamburg"}}));
+  EXPECT_EQ(answer.done.reason, EndReason::kToolCalls);
+
+  // Cut off in the middle of the call.
+  request.limits.max_tokens = answer.done.usage.generated_tokens - 4;
+  EXPECT_EQ(run(request).done.reason, EndReason::kLength);
+}
+
+TEST_F(Chat, ForcesTheFormThatWasAskedFor) {
+  ChatRequest request = ask("What is 7 + 5?", 200);
+  request.limits.format = GrammarSource{
+      .kind = GrammarSource::Kind::kJsonSchema,
+      .text =
+          R"({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": false})"};
+  for (bool thinking : {false, true}) {
+    request.thinking = thinking;
+    const WholeAnswer answer = run(request);
+    const Json json = Json::parse(answer.text, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << answer.text;
+    EXPECT_TRUE(json["sum"].is_number_integer()) << answer.text;
+    EXPECT_EQ(answer.reasoning.empty(), !thinking);
+  }
+  request.thinking_budget = 3;  // the grammar goes on in the second generation
+  EXPECT_TRUE(Json::parse(run(request).text, nullptr, false).is_object());
+  request.limits.format->text = R"({"type": "object", "properties": {"a": {"pattern": "("}}, "required": ["a"]})";
+  auto refused = ChatRun::chat(model_, request);
+  request.limits.format = GrammarSource{.kind = GrammarSource::Kind::kGbnf, .text = "root ::= nonsense"};
+  refused = ChatRun::chat(model_, request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Refusal::kInvalid);
+
+  request = ask("Hello!", 200);
+  request.tools = Json::array({tool("get_weather"), tool("get_time")});
+  request.tool_choice.kind = ToolChoice::Kind::kRequired;
+  EXPECT_GE(run(request).calls.size(), 1u);
+  request.tool_choice = {.kind = ToolChoice::Kind::kNamed, .name = "get_time"};
+  const WholeAnswer named = run(request);
+  ASSERT_EQ(named.calls.size(), 1u) << named.text;
+  EXPECT_EQ(named.calls[0].name, "get_time");
+  EXPECT_EQ(named.done.reason, EndReason::kToolCalls);
+}
+
 TEST_F(Chat, TurnsAwayMoreThanMayWait) {
   std::vector<std::unique_ptr<ChatRun>> runs;
   for (int i = 0; i < 4; ++i) {

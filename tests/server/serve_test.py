@@ -255,6 +255,29 @@ class ChatCompletions(Served):
         streamed = [e for c in events[:-1] for e in (c["choices"][0].get("logprobs") or {}).get("content", [])]
         self.assertEqual([e["token"] for e in streamed], [e["token"] for e in content])
 
+    def test_calls_and_reasoning_in_streams(self):
+        body = {"messages": [{"role": "user", "content": "What is the weather in Hamburg?"}], "tools": [TOOL], "temperature": 0, "max_tokens": 100}
+        whole = self.server.post("/v1/chat/completions", body)[2]["choices"][0]
+        self.assertEqual((whole["finish_reason"], whole["message"]["content"]), ("tool_calls", None))
+        call = whole["message"]["tool_calls"][0]
+        self.assertEqual(json.loads(call["function"]["arguments"]), {"city": "Hamburg"})
+        choices = [c["choices"][0] for c in self.server.stream("/v1/chat/completions", body)[:-1]]
+        deltas = [d for c in choices for d in c["delta"].get("tool_calls", [])]
+        self.assertEqual((deltas[0]["index"], deltas[0]["type"], deltas[0]["function"]["name"]), (0, "function", "get_weather"))
+        self.assertTrue(deltas[0]["id"].startswith("call_"))
+        self.assertTrue(all(set(d) == {"index", "function"} and set(d["function"]) == {"arguments"} for d in deltas[1:]))
+        self.assertEqual("".join(d["function"]["arguments"] for d in deltas), call["function"]["arguments"])
+        self.assertEqual(choices[-1]["finish_reason"], "tool_calls")
+
+        thinking = {"messages": [{"role": "user", "content": "What is 7 + 5?"}], "temperature": 0, "max_tokens": 100, "reasoning_effort": "high"}
+        answer = self.server.post("/v1/chat/completions", thinking)[2]
+        message = answer["choices"][0]["message"]
+        self.assertIn("12", message["content"])
+        self.assertGreater(answer["usage"]["completion_tokens_details"]["reasoning_tokens"], 2)
+        deltas = [c["choices"][0]["delta"] for c in self.server.stream("/v1/chat/completions", thinking)[:-1]]
+        for field in ("content", "reasoning_content"):
+            self.assertEqual("".join(d.get(field, "") for d in deltas), message[field])
+
     def test_an_answer_that_the_client_began(self):
         answer = self.server.chat(messages=[*HI, {"role": "assistant", "content": "Once upon a time, there was a fox named"}])[2]
         self.assertNotIn("Once upon a time, there was a fox named", answer["choices"][0]["message"]["content"])
