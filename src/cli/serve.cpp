@@ -18,6 +18,8 @@ struct ServeFlags {
   server::ServerOptions server;
   std::string alias;
   int64_t queue = 64;
+  std::optional<bool> check;
+  std::string cache_file;
   double grace = 10;
 };
 
@@ -49,7 +51,9 @@ Result<void> serve(ServeFlags& flags) {
                          .model = flags.model.model,
                          .engine = flags.model.engine,
                          .id = flags.alias,
-                         .queue = flags.queue});
+                         .queue = flags.queue,
+                         .check = flags.check,
+                         .cache_file = flags.cache_file});
   server::Server server(flags.server);
   server::add_protocols(server, models);
   HEARTH_TRY(server.start());
@@ -62,7 +66,7 @@ Result<void> serve(ServeFlags& flags) {
   if (!ready) return std::move(ready).error();
   if (!*ready) std::_Exit(0);  // nothing is lost, and loading cannot be stopped
   auto model = models.get();
-  for (const std::string& warning : (*model)->text().warnings()) note("hearth: note: {}\n", warning);
+  for (const std::string& text : (*model)->notes) note("hearth: note: {}\n", text);
   const ModelInfo& info = (*model)->model->info();
   note("{} on {}, context {} tokens\nListening on {}\n", models.id(), info.device, info.sequence_tokens, server.url());
 
@@ -78,6 +82,9 @@ Result<void> serve(ServeFlags& flags) {
   }
   if (!done) note("Ending the answers that still run\n");
   server.stop();
+  if (flags.cache_file.empty()) return {};
+  HEARTH_ASSIGN(const int64_t tokens, (*model)->engine->save_cache(flags.cache_file));
+  note("{} cached tokens kept in {}\n", tokens, flags.cache_file);
   return {};
 }
 
@@ -111,6 +118,14 @@ void add_serve(CLI::App& app, Body& chosen) {
   command->add_option("--queue", flags->queue, "Requests that may wait beside those; more are turned away")
       ->group(group)
       ->transform(whole_number<int64_t>(0, 1'000'000));
+  command
+      ->add_option("--prompt-cache", flags->cache_file,
+                   "Keep what the prefix cache holds in this file, from one start to the next")
+      ->group(group);
+  command
+      ->add_flag("--check,!--no-check", flags->check,
+                 "Compare one token with the reference backend at start; without it only for models up to 2 GiB")
+      ->group(group);
   command->add_option("--grace", flags->grace, "Seconds that running answers get when the server is stopped")
       ->group(group)
       ->transform(number());

@@ -30,6 +30,30 @@ Result<void> warm_up(Engine& engine, const Text& text) {
   return {};
 }
 
+// A device that computes nonsense is found out before anybody reads it. Sound ones differ by less than 1e-3.
+constexpr double kMostDivergence = 0.05;
+constexpr size_t kCheckedBytes = size_t{2} << 30;
+
+Result<void> check_device(Model& model) {
+  HEARTH_ASSIGN(const double divergence, model.check_device());
+  if (divergence <= kMostDivergence) return {};
+  return fail(
+      ErrorCode::kInternal,
+      "{} computes something else than the model says: its next token differs from the reference by {:.3f} nat; "
+      "another --device or --isa would work, and --no-check does without this check",
+      model.info().device, divergence);
+}
+
+// A cache that cannot be used costs time, not answers.
+void restore_cache(ServedModel& served) {
+  auto tokens = served.engine->restore_cache(served.cache_file);
+  if (tokens) {
+    served.notes.push_back(fmt::format("{} cached tokens from {}", *tokens, served.cache_file));
+  } else if (tokens.error().code != ErrorCode::kNotFound) {
+    served.notes.push_back(std::move(tokens).error().message);
+  }
+}
+
 std::string default_id(const std::string& path) {
   const std::string name = std::filesystem::path(path).stem().string();
   return name.empty() ? "model" : name;
@@ -40,10 +64,15 @@ std::string default_id(const std::string& path) {
 Result<std::shared_ptr<ServedModel>> load_model(const LoadOptions& options) {
   auto served = std::make_shared<ServedModel>();
   HEARTH_ASSIGN(served->model, Model::open(options.path, options.model));
+  const bool small = served->model->info().file_bytes <= kCheckedBytes;
+  if (options.check.value_or(small)) HEARTH_TRY(check_device(*served->model));
   HEARTH_ASSIGN(served->engine, Engine::create(served->model, options.engine));
   HEARTH_TRY(warm_up(*served->engine, served->text()));
   served->id = options.id.empty() ? default_id(options.path) : options.id;
   served->options = options.engine;
+  served->notes = served->text().warnings();
+  served->cache_file = options.cache_file;
+  if (!served->cache_file.empty()) restore_cache(*served);
   served->created =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   served->template_shows_tools = shows_tools(served->text());

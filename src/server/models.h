@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "hearth/engine.h"
 #include "hearth/model.h"
@@ -33,6 +34,8 @@ struct ServedModel {
   std::shared_ptr<Model> model;
   std::unique_ptr<Engine> engine;
   EngineOptions options;
+  std::string cache_file;              // "": the prefix cache is not kept
+  std::vector<std::string> notes;      // what the user should know of how it was loaded
   int64_t created = 0;                 // seconds since 1970
   bool template_shows_tools = false;   // else tools that a client offers would be lost
   int64_t most_in_flight = 0;          // generations that run or wait; more are refused
@@ -48,6 +51,9 @@ struct LoadOptions {
   EngineOptions engine;
   std::string id;      // "": the name of the file without its ending
   int64_t queue = 64;  // requests that may wait
+  // Compare one token with the reference backend; none: only models that take no more than a few seconds for it.
+  std::optional<bool> check;
+  std::string cache_file;  // what the prefix cache holds is there from the last time; "": nowhere
 };
 
 // Opens the model, starts its engine and lets it answer once, so that the first client does not wait for first uses.

@@ -179,6 +179,26 @@ Answer<void> cache_state(Exchange& exchange, const Models& models) {
   return {};
 }
 
+// To the file that the server was started with: where it lies is not the clients' business.
+Answer<void> with_cache_file(Exchange& exchange, const Models& models,
+                             Result<int64_t> (Engine::*act)(const std::string& path)) {
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  if (model->cache_file.empty()) {
+    return refuse(Refusal::kInvalid, "the server keeps no cache file; start it with --prompt-cache FILE");
+  }
+  HEARTH_ASSIGN(const int64_t tokens, (*model->engine.*act)(model->cache_file));
+  respond_json(exchange, 200, {{"tokens", tokens}});
+  return {};
+}
+
+Answer<void> save_cache(Exchange& exchange, const Models& models) {
+  return with_cache_file(exchange, models, &Engine::save_cache);
+}
+
+Answer<void> restore_cache(Exchange& exchange, const Models& models) {
+  return with_cache_file(exchange, models, &Engine::restore_cache);
+}
+
 Answer<void> clear_cache(Exchange& exchange, const Models& models) {
   HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
   model->engine->clear_cache();
@@ -307,6 +327,8 @@ void add_native(Server& server, Models& models) {
   with_models("GET", "/v1/cache", cache_state);
   with_models("DELETE", "/v1/cache", clear_cache);
   with_models("POST", "/v1/cache/clear", clear_cache);
+  with_models("POST", "/v1/cache/save", save_cache);
+  with_models("POST", "/v1/cache/restore", restore_cache);
 }
 
 }  // namespace hearth::server

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -185,6 +186,32 @@ class Endpoints(Served):
         self.assertGreater(self.server.get("/v1/cache")[2]["pages_cached"], 0)
         self.assertEqual(self.server.ask("DELETE", "/v1/cache")[2]["pages_cached"], 0)
         self.assertEqual(self.server.post("/v1/cache/clear", {})[0], 200)
+
+
+class CacheFile(unittest.TestCase):
+    def test_what_is_cached_outlives_the_server(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/cache"
+            prompt = [{"role": "user", "content": "Tell me a story about " + "a very big garden and " * 20}]
+            for start in range(3):
+                server = Serve("--prompt-cache", path)
+                usage = server.chat(messages=prompt, max_tokens=4)[2]["usage"]
+                cached = usage["prompt_tokens_details"]["cached_tokens"]
+                self.assertEqual(cached, usage["prompt_tokens"] // 16 * 16 if start else 0)
+                if start == 0:
+                    saved = server.post("/v1/cache/save", {})
+                    self.assertGreaterEqual(saved[2]["tokens"], usage["prompt_tokens"] // 16 * 16)
+                    server.ask("DELETE", "/v1/cache")
+                    self.assertEqual(server.post("/v1/cache/restore", {})[::2], saved[::2])
+                self.assertEqual(server.stop(), 0, server.lines)
+            Path(path).write_text("something else")
+            server = Serve("--prompt-cache", path)
+            self.assertTrue(any("no cache file" in line for line in server.lines), server.lines)
+            self.assertEqual(server.chat()[0], 200)
+            server.stop()
+        server = Serve()
+        self.assertEqual(server.post("/v1/cache/save", {})[0], 400)
+        server.stop()
 
 
 class ChatCompletions(Served):
