@@ -281,6 +281,7 @@ struct ChatRun::Impl {
   std::string prompt_text;
   std::string tools_json;
   bool chat = false;
+  bool one_call = false;
   bool prompt_logprobs = false;
   int64_t thinking_budget = 0;  // tokens
   std::vector<Running> answers;
@@ -358,8 +359,12 @@ struct ChatRun::Impl {
     for (OutputEvent& event : events) {
       std::visit(
           [&]<class T>(T& e) {
+            if constexpr (requires { e.index; }) {
+              if (one_call && e.index > 0) return;
+            }
             if constexpr (std::is_same_v<T, ToolCallStart>) {
-              sink.event(index, CallStart{.index = e.index, .id = random_id("call_"), .name = std::move(e.name)});
+              std::string id = e.id.empty() ? random_id("call_") : std::move(e.id);
+              sink.event(index, CallStart{.index = e.index, .id = std::move(id), .name = std::move(e.name)});
             } else {
               if constexpr (std::is_same_v<T, ToolCallEnd>)
                 (e.complete ? answer.whole_call : answer.broken_call) = true;
@@ -588,7 +593,9 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::chat(std::shared_ptr<ServedModel> mode
   HEARTH_ASSIGN(impl->base, make_request(request.limits, *model));
   HEARTH_ASSIGN(Conversation conversation, make_conversation(*model, request));
   HEARTH_ASSIGN(Prompt prompt, text.render(conversation.json, conversation.options));
-  impl->prompt = std::move(prompt.tokens);
+  impl->prompt = std::move(request.context);
+  impl->prompt.insert(impl->prompt.end(), prompt.tokens.begin(), prompt.tokens.end());
+  impl->one_call = !request.parallel_tool_calls;
   impl->prompt_text = std::move(prompt.text);
   impl->tools_json = std::move(conversation.tools_json);
   HEARTH_TRY(check_length(std::ssize(impl->prompt), impl->base, *model));

@@ -49,11 +49,12 @@ struct ChatRequest {
   Json messages;         // in the form of the OpenAI chat protocol
   Json tools = nullptr;  // likewise, a list of {"type": "function", "function": {...}}; or null
   ToolChoice tool_choice;
-  bool parallel_tool_calls = true;
+  bool parallel_tool_calls = true;  // false: calls after the first are dropped
   AnswerLimits limits;
   std::optional<bool> thinking;            // none: the template's own default
   std::optional<int64_t> thinking_budget;  // tokens; none: half of what the answer may have
   Json template_variables = nullptr;       // further variables of the chat template, or null
+  std::vector<int32_t> context;            // tokens in front of the prompt: a conversation that was rendered before
 };
 
 // Text goes on from a prompt of tokens; no template, no reasoning, no calls.
@@ -67,7 +68,7 @@ struct CompletionRequest {
 
 struct CallStart {
   int32_t index = 0;  // 0, 1, ... within one answer
-  std::string id;     // "call_..."
+  std::string id;     // "call_...", or what the model wrote
   std::string name;
 };
 
