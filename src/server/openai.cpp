@@ -233,4 +233,16 @@ std::string_view finish_reason(EndReason reason) {
 // JSON has no infinity; this is what OpenAI sends for it.
 double finite_logprob(float logprob) { return std::max(static_cast<double>(logprob), -9999.0); }
 
+Json token_scores_json(const TokenScores& scores) {
+  const auto one = [](const TokenScore& score) {
+    Json bytes = Json::array();
+    for (unsigned char byte : score.bytes) bytes.push_back(byte);
+    return Json{{"token", score.bytes}, {"logprob", finite_logprob(score.logprob)}, {"bytes", std::move(bytes)}};
+  };
+  Json entry = one(scores.token);
+  entry["top_logprobs"] = Json::array();
+  for (const TokenScore& score : scores.best) entry["top_logprobs"].push_back(one(score));
+  return entry;
+}
+
 }  // namespace hearth::server

@@ -22,5 +22,7 @@ Json usage_json(const AnswerUsage& usage);
 Json timings_json(const AnswerUsage& usage);
 std::string_view finish_reason(EndReason reason);
 double finite_logprob(float logprob);
+// A token with its log-probability, and the best beside it.
+Json token_scores_json(const TokenScores& scores);
 
 }  // namespace hearth::server

@@ -93,18 +93,8 @@ Answer<ChatCall> read_call(Json body) {
 }
 
 Json scores_json(const std::vector<TokenScores>& scores) {
-  const auto one = [](const TokenScore& score) {
-    Json bytes = Json::array();
-    for (unsigned char byte : score.bytes) bytes.push_back(byte);
-    return Json{{"token", score.bytes}, {"logprob", finite_logprob(score.logprob)}, {"bytes", std::move(bytes)}};
-  };
   Json content = Json::array();
-  for (const TokenScores& token : scores) {
-    Json entry = one(token.token);
-    entry["top_logprobs"] = Json::array();
-    for (const TokenScore& score : token.best) entry["top_logprobs"].push_back(one(score));
-    content.push_back(std::move(entry));
-  }
+  for (const TokenScores& token : scores) content.push_back(token_scores_json(token));
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 

@@ -1,11 +1,23 @@
 // GET /v1/models, and what of the OpenAI protocol this server does not have.
+#include <ctime>
+
 #include "server/openai.h"
 
 namespace hearth::server {
 namespace {
 
+std::string date(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm utc{};
+  gmtime_r(&time, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+// With the fields of the Anthropic protocol, which has its list at the same place.
 Json model_json(const Models& models) {
-  Json entry = {{"id", models.id()}, {"object", "model"}, {"created", 0}, {"owned_by", "hearth"}};
+  Json entry = {{"id", models.id()}, {"object", "model"},           {"created", 0},         {"owned_by", "hearth"},
+                {"type", "model"},   {"display_name", models.id()}, {"created_at", date(0)}};
   auto model = models.get();
   if (!model) {
     entry["status"] = models.failure() ? "failed" : "loading";
@@ -13,6 +25,7 @@ Json model_json(const Models& models) {
   }
   const ModelInfo& info = (*model)->model->info();
   entry["created"] = (*model)->created;
+  entry["created_at"] = date((*model)->created);
   entry["status"] = "ready";
   // Clients read the length of the context under one of these names.
   for (const char* name : {"context_length", "context_window", "max_model_len", "max_context_length"}) {
@@ -32,7 +45,12 @@ Json model_json(const Models& models) {
 
 void add_openai_models(Server& server, Models& models) {
   const auto list = [&models](Exchange& exchange) -> Answer<void> {
-    respond_json(exchange, 200, {{"object", "list"}, {"data", Json::array({model_json(models)})}});
+    respond_json(exchange, 200,
+                 {{"object", "list"},
+                  {"data", Json::array({model_json(models)})},
+                  {"has_more", false},
+                  {"first_id", models.id()},
+                  {"last_id", models.id()}});
     return {};
   };
   const auto one = [&models](Exchange& exchange) -> Answer<void> {

@@ -7,6 +7,11 @@ void add_protocols(Server& server, Models& models) {
   add_openai_chat(server, models);
   add_openai_completions(server, models);
   add_openai_models(server, models);
+  add_openai_responses(server, models);
+  server.set_error_form("/v1/messages", anthropic_error);
+  add_anthropic(server, models);
+  server.set_error_form("/api/", ollama_error);
+  add_ollama(server, models);
   add_native(server, models);
 }
 
@@ -30,6 +35,10 @@ void note_run(Exchange& exchange, const ChatRun& run, const Answer<void>& result
 
 void respond_json(Exchange& exchange, int status, const Json& body) {
   exchange.respond(status, "application/json", dump(body));
+}
+
+void write_event(Exchange& exchange, const Json& event) {
+  exchange.write(fmt::format("event: {}\ndata: {}\n\n", event["type"].get_ref<const std::string&>(), dump(event)));
 }
 
 Answer<Json> body_of(const Exchange& exchange) { return parse_json(exchange.request().body); }

@@ -41,6 +41,8 @@ class WholeSink final : public ExchangeSink {
 void note_run(Exchange& exchange, const ChatRun& run, const Answer<void>& result);
 
 void respond_json(Exchange& exchange, int status, const Json& body);
+// A server-sent event whose name is its "type".
+void write_event(Exchange& exchange, const Json& event);
 // The body as an object.
 Answer<Json> body_of(const Exchange& exchange);
 
@@ -53,6 +55,11 @@ void openai_error(Exchange& exchange, const ApiError& error);
 void add_openai_chat(Server& server, Models& models);
 void add_openai_completions(Server& server, Models& models);
 void add_openai_models(Server& server, Models& models);
+void add_openai_responses(Server& server, Models& models);
+void anthropic_error(Exchange& exchange, const ApiError& error);
+void add_anthropic(Server& server, Models& models);
+void ollama_error(Exchange& exchange, const ApiError& error);
+void add_ollama(Server& server, Models& models);
 void add_native(Server& server, Models& models);
 
 }  // namespace hearth::server
