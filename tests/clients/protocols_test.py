@@ -1,0 +1,437 @@
+#!/usr/bin/env python3
+"""The protocols of Anthropic, OpenAI Responses and Ollama with scripted answers: protocols_test.py SERVER MODEL"""
+import copy
+import http.client
+import json
+import random
+import sys
+import time
+import unittest
+from pathlib import Path
+
+from scripted import PATCH, RULES, Scripted, anthropic_message, chat_message, events_of, ollama_objects, openai_response
+
+SERVER, MODEL = sys.argv.pop(1), sys.argv.pop(1)
+REQUESTS = Path(__file__).resolve().parent / "requests"
+
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+PARAMETERS = {"name": "get_weather", "description": "Weather of a city", "parameters": SCHEMA}
+IMAGE = "iVBORw0KGgo="
+
+
+class Protocol(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Scripted(SERVER, MODEL, RULES)
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.stop() == 0
+
+    def gone_within(self, path, body, seconds=3):
+        """Leaves in the middle of a stream; the log says that the server noticed."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        connection.request("POST", path, json.dumps(body))
+        connection.getresponse().read1(100)
+        before = len(self.server.lines)
+        connection.sock and connection.sock.close()
+        connection.close()
+        end = time.time() + seconds
+        while not any("gone=yes" in line for line in self.server.lines[before:]):
+            self.assertLess(time.time(), end, self.server.lines[before:])
+            time.sleep(0.02)
+
+
+class Anthropic(Protocol):
+    TOOL = {"name": "get_weather", "description": "Weather of a city", "input_schema": SCHEMA}
+
+    def body(self, text="hello", **fields):
+        return {"model": "claude-x", "max_tokens": 200, "messages": [{"role": "user", "content": text}]} | fields
+
+    def both(self, *args, **fields):
+        """The message, whole and streamed: they are the same but for the id."""
+        body = self.body(*args, **fields)
+        whole = self.server.json("POST", "/v1/messages?beta=true", body)
+        headers, text = self.server.stream("/v1/messages?beta=true", body | {"stream": True})
+        streamed = anthropic_message(text)
+        strip = lambda m: json.loads(json.dumps(m), object_hook=lambda o: {k: v for k, v in o.items() if k != "id"})
+        self.assertEqual(strip(whole), strip(streamed))
+        return streamed
+
+    def refusal(self, body, kind="invalid_request_error", status=400):
+        answer = self.server.json("POST", "/v1/messages", body, status=status)
+        self.assertEqual((answer["type"], answer["error"]["type"]), ("error", kind))
+        return answer["error"]["message"]
+
+    def test_text(self):
+        message = self.both()
+        self.assertEqual(message["content"], [{"type": "text", "text": "One, two, three."}])
+        self.assertEqual((message["type"], message["role"], message["stop_reason"], message["stop_sequence"]),
+                         ("message", "assistant", "end_turn", None))
+        usage = message["usage"]
+        count = self.server.json("POST", "/v1/messages/count_tokens?beta=true", self.body())["input_tokens"]
+        self.assertEqual(usage["input_tokens"] + usage["cache_read_input_tokens"] + usage["cache_creation_input_tokens"], count)
+        self.assertGreater(usage["cache_read_input_tokens"], 0)
+        self.assertGreater(usage["output_tokens"], 3)
+
+    def test_ends(self):
+        self.assertEqual(self.both(max_tokens=2)["stop_reason"], "max_tokens")
+        message = self.both(stop_sequences=["xyz", " three"])
+        self.assertEqual((message["stop_reason"], message["stop_sequence"]), ("stop_sequence", " three"))
+        self.assertEqual(message["content"][0]["text"], "One, two,")
+
+    def test_tools(self):
+        message = self.both("WEATHER", tools=[self.TOOL, {"type": "web_search_20250305", "name": "web_search"}])
+        self.assertEqual([b["type"] for b in message["content"]], ["text", "tool_use", "tool_use"])
+        self.assertEqual([b["input"] for b in message["content"][1:]], [{"city": "Rome"}, {"city": "Oslo"}])
+        self.assertEqual(message["stop_reason"], "tool_use")
+        one = self.both("WEATHER", tools=[self.TOOL], tool_choice={"type": "auto", "disable_parallel_tool_use": True})
+        self.assertEqual([b["type"] for b in one["content"]], ["text", "tool_use"])
+        use = message["content"][1]
+        for content in ("rain", [{"type": "text", "text": "rain"}], None,
+                        [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": IMAGE}}]):
+            result = {"type": "tool_result", "tool_use_id": use["id"], "content": content, "is_error": False}
+            turn = [{"role": "user", "content": "WEATHER"}, {"role": "assistant", "content": message["content"]},
+                    {"role": "user", "content": [result, {"type": "text", "text": "go on", "cache_control": {"type": "ephemeral"}}]}]
+            self.assertEqual(self.both(messages=turn, tools=[self.TOOL])["content"][0]["text"], "It rains in Rome.")
+
+    def test_a_call_that_is_cut_off(self):
+        message = self.server.json("POST", "/v1/messages", self.body("WEATHER", tools=[self.TOOL], max_tokens=20))
+        self.assertEqual(message["stop_reason"], "max_tokens")
+        self.assertNotIn("tool_use", [b["type"] for b in message["content"]])
+
+    def test_tool_choice(self):
+        count = lambda **fields: self.server.json("POST", "/v1/messages/count_tokens", self.body(**fields))["input_tokens"]
+        self.assertEqual(count(tools=[self.TOOL], tool_choice={"type": "none"}), count())
+        self.assertGreater(count(tools=[self.TOOL], tool_choice={"type": "any"}), count() + 20)
+        self.refusal(self.body(tools=[self.TOOL], tool_choice={"type": "tool", "name": "other"}))
+        self.refusal(self.body(tools=[self.TOOL], tool_choice={"type": "sometimes"}))
+
+    def test_thinking(self):
+        for thinking in ({"type": "enabled", "budget_tokens": 1024}, {"type": "adaptive"}):
+            message = self.both("PONDER", thinking=thinking, output_config={"effort": "medium"})
+            self.assertEqual([b["type"] for b in message["content"]], ["thinking", "text"])
+            self.assertIn("I wonder.", message["content"][0]["thinking"])
+            self.assertTrue(message["content"][0]["signature"])
+        for fields in ({"thinking": {"type": "disabled"}}, {}):
+            self.assertEqual([b["type"] for b in self.both("PONDER", **fields)["content"]], ["text"])
+        hidden = self.both("PONDER", thinking={"type": "adaptive", "display": "omitted"})
+        self.assertEqual(hidden["content"][0]["thinking"], "")
+        history = [{"role": "user", "content": "x"},
+                   {"role": "assistant", "content": message["content"] + [{"type": "redacted_thinking", "data": "abc"}]},
+                   {"role": "user", "content": "and now?"}]
+        self.both(messages=history)
+
+    def test_system_messages_everywhere(self):
+        billing = {"type": "text", "text": "x-anthropic-billing-header: cc_version=1; cch=1;"}
+        system = [billing, {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+        count = lambda **f: self.server.json("POST", "/v1/messages/count_tokens", self.body(**f))["input_tokens"]
+        self.assertEqual(count(system=system), count(system="Be brief."))
+        for place in range(3):
+            messages = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
+            messages.insert(place, {"role": "system", "content": [{"type": "text", "text": "Agents: none."}]})
+            self.both(messages=messages, system=system)
+
+    def test_a_final_assistant_message_is_continued(self):
+        self.both(messages=[{"role": "user", "content": "a"}, {"role": "assistant", "content": "{"}])
+
+    def test_what_it_does_not_know_is_ignored(self):
+        self.both(metadata={"user_id": "u"}, context_management={"edits": []}, betas=["x"], service_tier="auto",
+                  mcp_servers=[], speed="fast")
+
+    def test_errors(self):
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": IMAGE}}
+        self.assertIn("image", self.refusal(self.body([image])))
+        self.assertIn("messages", self.refusal({"max_tokens": 5}))
+        self.assertIn("temperature", self.refusal(self.body(temperature="hot")))
+        self.assertRegex(self.refusal(self.body("word " * 70000)), r"^prompt is too long: \d+ tokens > \d+ maximum$")
+        answer = self.server.json("GET", "/v1/messages", status=405)
+        self.assertEqual(answer["type"], "error")
+        for content in (5, [5], [{"type": 5}], [{"type": "text"}], {"a": 1}):
+            for role in ("user", "assistant", "system"):
+                status = self.server.ask("POST", "/v1/messages", {"max_tokens": 1, "messages": [{"role": role, "content": content}]})[0]
+                self.assertIn(status, (200, 400))
+
+    def test_an_answer_that_fails(self):
+        self.assertIn("device", self.refusal(self.body("BREAK"), "api_error", 500))
+        events = events_of(self.server.stream("/v1/messages", self.body("BREAK", stream=True))[1])
+        self.assertEqual((events[-1]["type"], events[-1]["error"]["type"]), ("error", "api_error"))
+        self.assertNotIn("message_stop", [e["type"] for e in events])
+
+    def test_a_client_that_leaves(self):
+        self.gone_within("/v1/messages", self.body("SLOW", stream=True))
+
+
+class Responses(Protocol):
+    FUNCTION = {"type": "function", "strict": False} | PARAMETERS
+
+    def both(self, input="hello", **fields):
+        body = {"model": "x", "input": input, "store": False} | fields
+        whole = self.server.json("POST", "/v1/responses", body)
+        streamed = openai_response(self.server.stream("/v1/responses", body | {"stream": True})[1])
+        drop = ("id", "call_id", "created_at", "stream")
+        strip = lambda m: json.loads(json.dumps(m), object_hook=lambda o: {k: v for k, v in o.items() if k not in drop})
+        self.assertEqual(strip(whole), strip(streamed))
+        return streamed
+
+    def test_text(self):
+        response = self.both(instructions="Be brief.", metadata={"a": "b"}, reasoning={"effort": None})
+        self.assertEqual((response["object"], response["status"], response["error"]), ("response", "completed", None))
+        self.assertEqual([i["type"] for i in response["output"]], ["message"])
+        part = response["output"][0]["content"][0]
+        self.assertEqual((part["type"], part["text"], part["annotations"]), ("output_text", "One, two, three.", []))
+        usage = response["usage"]
+        self.assertEqual(usage["total_tokens"], usage["input_tokens"] + usage["output_tokens"])
+        self.assertGreater(usage["input_tokens_details"]["cached_tokens"], 0)
+        self.assertEqual(usage["output_tokens_details"]["reasoning_tokens"], 0)
+        self.assertEqual((response["instructions"], response["metadata"]), ("Be brief.", {"a": "b"}))
+        count = self.server.json("POST", "/v1/responses/input_tokens", {"input": "hello", "instructions": "Be brief."})
+        self.assertEqual(count["input_tokens"], usage["input_tokens"])
+
+    def test_too_few_tokens(self):
+        response = self.both(max_output_tokens=2)
+        self.assertEqual((response["status"], response["incomplete_details"]), ("incomplete", {"reason": "max_output_tokens"}))
+
+    def test_kinds_of_tools(self):
+        tools = [self.FUNCTION,
+                 {"type": "custom", "name": "apply_patch", "description": "Edits files",
+                  "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"}},
+                 {"type": "local_shell"}, {"type": "web_search", "external_web_access": False}, {"type": "image_generation"},
+                 {"type": "namespace", "name": "mcp__files", "description": "x", "tools": [
+                     {"type": "function", "name": "read", "parameters": {"type": "object", "properties": {}}}]},
+                 {"type": "something_new"}]
+        response = self.both("WEATHER", tools=tools)
+        self.assertEqual([i["type"] for i in response["output"]], ["message", "function_call", "function_call"])
+        function = response["output"][1]
+        self.assertEqual((function["name"], json.loads(function["arguments"])), ("get_weather", {"city": "Rome"}))
+        one = self.both("WEATHER", tools=tools, parallel_tool_calls=False)
+        self.assertEqual([i["type"] for i in one["output"]], ["message", "function_call"])
+        patch = self.both("PATCH", tools=tools)["output"][0]
+        self.assertEqual((patch["type"], patch["name"], patch["input"]), ("custom_tool_call", "apply_patch", PATCH))
+        shell = self.both("SHELL", tools=tools)["output"][0]
+        self.assertEqual((shell["type"], shell["action"]["command"]), ("local_shell_call", ["ls", "-l"]))
+        spaced = self.both("SPACED", tools=tools)["output"][0]
+        self.assertEqual((spaced["type"], spaced["namespace"], spaced["name"]), ("function_call", "mcp__files", "read"))
+        # All of it comes back.
+        outputs = []
+        for item, output in ((function, [{"type": "input_text", "text": "rain"}]), (patch, "ok"), (shell, "{}"), (spaced, {"content": "x"})):
+            kind = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output",
+                    "local_shell_call": "local_shell_call_output"}[item["type"]]
+            outputs += [item, {"type": kind, "call_id": item["call_id"], "output": output}]
+        image = {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": "data:x"}]}
+        again = self.both([{"role": "user", "content": "WEATHER"}] + outputs + [
+            {"type": "function_call", "call_id": "c", "name": "view", "arguments": "{}"}, image], tools=tools)
+        self.assertEqual(again["output"][0]["content"][0]["text"], "It rains in Rome.")
+
+    def test_tool_choice(self):
+        for choice in ("auto", "none", {"type": "allowed_tools", "mode": "auto", "tools": []}, {"type": "web_search"}):
+            self.both(tools=[self.FUNCTION], tool_choice=choice)
+        self.server.json("POST", "/v1/responses", {"input": "x", "tools": [self.FUNCTION], "tool_choice": "often"}, status=400)
+
+    def test_reasoning(self):
+        plain = self.both("PONDER", reasoning={"effort": "high"})
+        self.assertEqual([i["type"] for i in plain["output"]], ["reasoning", "message"])
+        self.assertIn("I wonder.", plain["output"][0]["content"][0]["text"])
+        self.assertGreater(plain["usage"]["output_tokens_details"]["reasoning_tokens"], 0)
+        summed = self.both("PONDER", reasoning={"effort": "medium", "summary": "auto"}, include=["reasoning.encrypted_content"])
+        item = summed["output"][0]
+        self.assertIn("I wonder.", item["summary"][0]["text"])
+        self.assertEqual(self.both("PONDER", reasoning={"effort": "none"})["output"][0]["type"], "message")
+        turn = lambda item: [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "WEATHER"}]}, item,
+                             {"type": "function_call", "call_id": "c", "name": "get_weather", "arguments": "{}"},
+                             {"type": "function_call_output", "call_id": "c", "output": "rain"}]
+        count = lambda item: self.server.json("POST", "/v1/responses/input_tokens", {"input": turn(item), "tools": [self.FUNCTION]})["input_tokens"]
+        nothing = count({"type": "reasoning", "id": "r"})
+        sealed = {"type": "reasoning", "summary": [], "encrypted_content": item["encrypted_content"]}
+        self.assertEqual(count(sealed), count(item))
+        self.assertGreater(count(sealed), nothing)
+        self.assertEqual(count({"type": "reasoning", "summary": [], "content": None, "encrypted_content": "gAAAA"}), nothing)
+
+    def test_messages_of_all_roles(self):
+        text = lambda kind, t: [{"type": kind, "text": t}]
+        self.both([{"type": "message", "role": "developer", "content": text("input_text", "rules")},
+                   {"role": "user", "content": "a"},
+                   {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed",
+                    "content": [{"type": "output_text", "text": "b", "annotations": []}, {"type": "refusal", "refusal": "no"}]},
+                   {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
+                   {"role": "system", "content": "late"}, {"role": "user", "content": text("input_text", "c")}])
+
+    def test_what_was_stored_goes_on(self):
+        first = self.server.json("POST", "/v1/responses", {"input": "hello", "model": "x"})
+        path = "/v1/responses/" + first["id"]
+        self.assertEqual(self.server.json("GET", path), first)
+        self.assertEqual(self.server.json("GET", path + "/input_items")["data"][0]["content"][0]["text"], "hello")
+        second = openai_response(self.server.stream("/v1/responses", {"input": "and?", "previous_response_id": first["id"], "stream": True})[1])
+        self.assertEqual(second["previous_response_id"], first["id"])
+        whole = self.server.json("POST", "/v1/responses/input_tokens", {"input": [
+            {"role": "user", "content": "hello"}, {"type": "item_reference", "id": first["output"][0]["id"]}, {"role": "user", "content": "and?"}]})
+        self.assertEqual(second["usage"]["input_tokens"], whole["input_tokens"])
+        self.assertTrue(self.server.json("DELETE", path)["deleted"])
+        for method in ("GET", "DELETE"):
+            self.assertIn("error", self.server.json(method, path, status=404))
+        self.server.json("POST", "/v1/responses", {"input": "x", "previous_response_id": first["id"]}, status=400)
+        kept = self.server.json("POST", "/v1/responses", {"input": "hello", "store": False})
+        self.server.json("GET", "/v1/responses/" + kept["id"], status=404)
+
+    def test_errors(self):
+        refusal = lambda body: self.server.json("POST", "/v1/responses", body, status=400)["error"]["message"]
+        self.assertIn("input_image", refusal({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}))
+        self.assertIn("input", refusal({"model": "x"}))
+        self.assertIn("background", refusal({"input": "x", "background": True}))
+        long = {"input": "word " * 70000}
+        self.assertIn("maximum context length", refusal(long))
+        failed = openai_response(self.server.stream("/v1/responses", long | {"stream": True})[1])
+        self.assertEqual((failed["status"], failed["error"]["code"]), ("failed", "context_length_exceeded"))
+        for item in (5, {}, {"type": 5}, {"role": "user"}, {"role": "user", "content": [5]}, {"type": "function_call"},
+                     {"type": "reasoning", "summary": [5], "content": 5}, {"type": "function_call_output"}, {"type": "item_reference", "id": "x"}):
+            self.assertIn(self.server.ask("POST", "/v1/responses", {"input": [item]})[0], (200, 400), item)
+
+    def test_an_answer_that_fails(self):
+        self.server.json("POST", "/v1/responses", {"input": "BREAK"}, status=500)
+        events = events_of(self.server.stream("/v1/responses", {"input": "BREAK", "stream": True})[1])
+        self.assertEqual((events[-1]["type"], events[-1]["response"]["error"]),
+                         ("response.failed", {"code": "server_error", "message": "the device is gone"}))
+
+    def test_a_client_that_leaves(self):
+        self.gone_within("/v1/responses", {"input": "SLOW", "stream": True})
+
+
+class Ollama(Protocol):
+    TOOL = {"type": "function", "function": PARAMETERS}
+
+    def chat(self, text="hello", **fields):
+        """The whole answer and the objects of its stream."""
+        body = {"model": "m:latest", "messages": [{"role": "user", "content": text}]} | fields
+        whole = self.server.json("POST", "/api/chat", body | {"stream": False})
+        headers, text = self.server.stream("/api/chat", body)
+        self.assertEqual(headers["Content-Type"], "application/x-ndjson")
+        objects = ollama_objects(text)
+        for field in ("content", "thinking"):
+            self.assertEqual("".join(o["message"].get(field, "") for o in objects), whole["message"].get(field, ""))
+        self.assertEqual(objects[-1]["done_reason"], whole["done_reason"])
+        return whole, objects
+
+    def test_chat(self):
+        whole, objects = self.chat()
+        self.assertEqual(whole["message"], {"role": "assistant", "content": "One, two, three."})
+        self.assertEqual((whole["model"], whole["done"], whole["done_reason"]), ("m:latest", True, "stop"))
+        self.assertRegex(whole["created_at"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$")
+        for name in ("total_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count"):
+            self.assertGreater(objects[-1][name], 0, name)
+        self.assertEqual(self.chat(options={"num_predict": 2, "num_ctx": 4096, "num_gpu": 1, "seed": 3, "top_k": 5, "min_p": 0.1})[0]["done_reason"], "length")
+        self.assertEqual(self.chat(options={"num_predict": -1, "stop": [", three"]})[0]["message"]["content"], "One, two")
+        self.assertEqual(self.server.json("POST", "/api/chat", {"model": "m", "messages": []})["done_reason"], "load")
+
+    def test_tools(self):
+        whole, objects = self.chat("WEATHER", tools=[self.TOOL])
+        calls = whole["message"]["tool_calls"]
+        self.assertEqual([c["function"]["arguments"] for c in calls], [{"city": "Rome"}, {"city": "Oslo"}])
+        streamed = [c for o in objects for c in o["message"].get("tool_calls", [])]
+        self.assertEqual([c["function"] for c in streamed], [c["function"] for c in calls])
+        turn = [{"role": "user", "content": "WEATHER"}, whole["message"], {"role": "tool", "tool_name": "get_weather", "content": "rain"}]
+        self.assertEqual(self.chat(messages=turn, tools=[self.TOOL])[0]["message"]["content"], "It rains in Rome.")
+
+    def test_thinking(self):
+        for think in (True, "high"):
+            self.assertIn("I wonder.", self.chat("PONDER", think=think)[0]["message"]["thinking"])
+        self.assertNotIn("thinking", self.chat("PONDER", think=False)[0]["message"])
+
+    def test_generate(self):
+        body = {"model": "m", "prompt": "hello", "system": "Be brief.", "keep_alive": "5m"}
+        whole = self.server.json("POST", "/api/generate", body | {"stream": False})
+        objects = ollama_objects(self.server.stream("/api/generate", body)[1])
+        self.assertEqual(whole["response"], "One, two, three.")
+        self.assertEqual("".join(o["response"] for o in objects), whole["response"])
+        self.assertEqual(objects[-1]["context"], whole["context"])
+        again = self.server.json("POST", "/api/generate", {"prompt": "WEATHER", "context": whole["context"], "stream": False})
+        self.assertGreater(again["prompt_eval_count"], len(whole["context"]))
+        raw = self.server.json("POST", "/api/generate", {"prompt": "Once", "raw": True, "stream": False})
+        self.assertNotIn("context", raw)
+        self.assertLess(raw["prompt_eval_count"], 5)
+        self.assertEqual(self.server.json("POST", "/api/generate", {"model": "m"})["done_reason"], "load")
+        for field, value in (("suffix", "x"), ("images", [IMAGE]), ("template", "x"), ("context", [-1]), ("format", 5), ("think", 5)):
+            self.assertIn(field, self.server.json("POST", "/api/generate", {"prompt": "a", field: value}, status=400)["error"])
+
+    def test_the_model(self):
+        tags = self.server.json("GET", "/api/tags")["models"]
+        self.assertEqual((tags[0]["name"], tags[0]["details"]["family"]), ("scripted", "qwen3"))
+        self.assertEqual(self.server.json("GET", "/api/ps")["models"][0]["context_length"], 65536)
+        shown = self.server.json("POST", "/api/show", {"model": "x"})
+        self.assertEqual(shown["model_info"]["qwen3.context_length"], 65536)
+        self.assertEqual(shown["capabilities"], ["completion", "tools", "thinking"])
+        self.assertRegex(self.server.json("GET", "/api/version")["version"], r"^\d+\.\d+\.\d+$")
+
+    def test_errors(self):
+        message = {"role": "user", "content": "a", "images": [IMAGE]}
+        self.assertIn("images", self.server.json("POST", "/api/chat", {"messages": [message]}, status=400)["error"])
+        self.assertIn("embeddings", self.server.json("POST", "/api/embed", {"input": "x"}, status=501)["error"])
+        self.assertIn("embeddings", self.server.json("POST", "/api/embeddings", {"prompt": "x"}, status=501)["error"])
+        self.assertIn("error", self.server.json("POST", "/api/pull", {"model": "x"}, status=501))
+
+    def test_an_answer_that_fails(self):
+        self.assertEqual(self.server.json("POST", "/api/generate", {"prompt": "BREAK", "stream": False}, status=500)["error"], "the device is gone")
+        self.assertEqual(json.loads(self.server.stream("/api/generate", {"prompt": "BREAK"})[1].splitlines()[-1]), {"error": "the device is gone"})
+
+    def test_a_client_that_leaves(self):
+        self.gone_within("/api/generate", {"prompt": "SLOW"})
+
+
+# Values that no field expects.
+ODD = [None, True, -1, 2**63, 1e300, 0.5, "", "x", "\ud83d", [], [[]], [None], {}, {"type": None}, {"type": "text"}, {"type": "image"}]
+
+
+def places(value):
+    """Every place in a body, as (container, key)."""
+    for key, inner in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        yield value, key
+        if isinstance(inner, (dict, list)):
+            yield from places(inner)
+
+
+class Recorded(Protocol):
+    """What clients sent once."""
+
+    def recorded(self):
+        files = sorted(REQUESTS.glob("*.json"))
+        self.assertGreaterEqual(len(files), 3)
+        return [(file.name, request) for file in files for request in json.loads(file.read_text())]
+
+    def test_nothing_in_a_body_breaks_the_server(self):
+        """One to three values of real bodies are replaced by what nobody expects."""
+        chosen = random.Random(1)
+        bodies = [(r["path"], r["body"]) for name, r in self.recorded() if r["body"]]
+        tool = {"type": "function", "function": PARAMETERS}
+        called = {"role": "assistant", "content": "a", "thinking": "b", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": {}}}]}
+        bodies += 4 * [
+            ("/api/chat", {"model": "m", "messages": [{"role": "user", "content": "a", "images": []}, called, {"role": "tool", "content": "c"}],
+                           "tools": [tool], "format": "", "options": {"num_predict": 5, "stop": ["x"]}, "think": True}),
+            ("/api/generate", {"prompt": "a", "system": "b", "context": [5, 6], "raw": False, "options": {"seed": 1}, "suffix": ""})]
+        for _ in range(150):
+            path, body = chosen.choice(bodies)
+            body = json.loads(json.dumps(body))
+            for _ in range(chosen.randint(1, 3)):
+                container, key = chosen.choice(list(places(body)))
+                container[key] = copy.deepcopy(chosen.choice(ODD))
+            status, _, text = self.server.ask("POST", path, body)
+            self.assertIn(status, (200, 400), (path, text, json.dumps(body)[:3000]))
+
+    def test_all(self):
+        for name, request in self.recorded():
+            with self.subTest(name, path=request["path"]):
+                status, headers, text = self.server.ask(request["method"], request["path"], request["body"], request["headers"])
+                self.assertEqual(status, 200, text)
+                if request["method"] != "POST":
+                    continue
+                path = request["path"].split("?")[0]
+                stream = request["body"].get("stream", path in ("/api/chat", "/api/generate"))
+                if stream:
+                    {"/v1/messages": anthropic_message, "/v1/responses": openai_response, "/v1/chat/completions": chat_message,
+                     "/api/chat": ollama_objects, "/api/generate": ollama_objects,
+                     "/v1/completions": lambda t: t.index("[DONE]")}[path](text)
+                else:
+                    json.loads(text)
+
+
+if __name__ == "__main__":
+    unittest.main()
