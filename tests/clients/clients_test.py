@@ -21,7 +21,7 @@ from scripted import RULES, Scripted, anthropic_message, call, ollama_objects, o
 HERE = Path(__file__).resolve().parent
 SERVER, HEARTH, MODEL, FOLDER = sys.argv[1:5]
 RECORD = "--record" in sys.argv[5:]
-FOLDER = Path(FOLDER)
+FOLDER = Path(FOLDER).resolve()
 BIN = FOLDER / "node_modules" / ".bin"
 
 
@@ -33,7 +33,8 @@ def install():
         shutil.copy(HERE / name, FOLDER / name)
     if same and (FOLDER / "node_modules" / ".package-lock.json").exists():
         return
-    subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=FOLDER, check=True)
+    # Not `npm ci`: it wants every optional package in the lock, and not all of other platforms can be had everywhere.
+    subprocess.run(["npm", "install", "--no-save", "--no-audit", "--no-fund"], cwd=FOLDER, check=True)
 
 
 def said(text):
