@@ -10,6 +10,13 @@
 namespace hearth {
 namespace {
 
+// Steps that fit a decode plan and have a chunk in them run faster in a prefill plan when the chunk is more than a few
+// rows deep in its prompt: its attention reads keys once for all rows, not once for each.
+constexpr int64_t kFewRows = 16;
+constexpr int64_t kDeep = 256;
+// Smaller chunks are so inefficient that they help nobody.
+constexpr int64_t kSmallestChunk = 32;
+
 // Blocks of prompt logits that may wait for the reader before the engine stops making more.
 constexpr int64_t kUnreadLogits = 2;
 
@@ -174,7 +181,7 @@ bool Scheduler::step() {
   if (chunk_ != nullptr) {
     const double rate = static_cast<double>(rows) / std::max(1e-6, seconds_between(started, Clock::now()));
     // Small chunks are slower than large ones; they must not make the next one smaller still.
-    if (rows > largest_decode_bucket() || rate > prefill_rows_per_second_) prefill_rows_per_second_ = rate;
+    if (rows >= kSmallestChunk || rate > prefill_rows_per_second_) prefill_rows_per_second_ = rate;
   }
   complete_step();
   return true;
@@ -283,7 +290,7 @@ int64_t Scheduler::chunk_rows(const Sequence& sequence, int64_t decode_rows) con
   if (rows > 2 * decode_rows) rows -= decode_rows;
   if (decode_rows > 0 && prefill_rows_per_second_ > 0) {
     const auto in_time = static_cast<int64_t>(std::min(prefill_rows_per_second_ * kMixedStepSeconds, 1e6));
-    rows = std::min(rows, std::max(largest_decode_bucket(), in_time));
+    rows = std::min(rows, std::max(kSmallestChunk, in_time));
   }
   rows = std::min(rows, max_rows_ - decode_rows);
   if (sequence.request.prompt_logits) rows = std::min(rows, kMaxLogitRows - decode_rows);
@@ -350,7 +357,8 @@ Bucket Scheduler::assemble() {
     }
   }
   const auto rows = static_cast<int64_t>(step_tokens_.size());
-  const bool prefill = rows > largest_decode_bucket() || (options_.deterministic && chunk_ != nullptr);
+  const bool deep = chunk_ != nullptr && chunk_->computed >= kDeep && rows > kFewRows;
+  const bool prefill = rows > largest_decode_bucket() || deep || (options_.deterministic && chunk_ != nullptr);
   return bucket_for(prefill ? PlanKind::kPrefill : PlanKind::kDecode, rows);
 }
 

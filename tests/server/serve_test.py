@@ -34,12 +34,12 @@ def wait_until(condition, seconds=20):
 class Serve:
     """A running server."""
 
-    def __init__(self, *args, context=32768, env=None, wait=True):
+    def __init__(self, *args, model=MODEL, context=32768, env=None, wait=True):
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("HEARTH_", "XDG_"))}
         environment = clean | {"XDG_CONFIG_HOME": "/nonexistent"} | (env or {})
         port = () if "--port" in args else ("--port", "0")
         unignore = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
-        self.process = subprocess.Popen([HEARTH, "serve", MODEL, "-c", str(context), *port, *args], env=environment, text=True,
+        self.process = subprocess.Popen([HEARTH, "serve", model, "-c", str(context), *port, *args], env=environment, text=True,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=unignore)
         self.lines = []
         self.port = None
