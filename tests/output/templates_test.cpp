@@ -204,7 +204,7 @@ TEST(Templates, MessagesComeBack) {
       if (answer.calls.size() != count) continue;
       for (size_t i = 0; i < count; ++i) {
         const Json& function = message["tool_calls"][i]["function"];
-        EXPECT_EQ(answer.calls[i].name, function["name"]) << trace;
+        EXPECT_EQ(answer.calls[i].name, function["name"].get<std::string>()) << trace;
         EXPECT_EQ(nlohmann::json::parse(answer.calls[i].arguments, nullptr, false),
                   nlohmann::json(function["arguments"]))
             << trace;
