@@ -25,7 +25,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command.add_option("MODEL", flags.path, "A GGUF file (any part of a split one)")->required();
   command
       .add_option("-c,--context", flags.model.context_tokens,
-                  "Tokens of KV memory; 0: the model's, as far as memory allows")
+                  "Tokens of KV memory; 0: as the model was made for, up to 32768 and half of the free memory")
       ->transform(whole_number<int64_t>());
   command
       .add_option("-t,--threads", flags.model.threads, "Worker threads; 0: as many as cores, affinity and quota allow")

@@ -18,8 +18,10 @@ void add_protocols(Server& server, Models& models) {
 void note_run(Exchange& exchange, const ChatRun& run, const Answer<void>& result) {
   const AnswerUsage usage = run.usage();
   exchange.note("prompt", usage.prompt_tokens);
-  exchange.note("cached", usage.cached_tokens);
-  exchange.note("computed", usage.prompt_tokens - usage.cached_tokens);
+  if (result) {  // what was computed of a prompt that nobody waited for, nobody counted
+    exchange.note("cached", usage.cached_tokens);
+    exchange.note("computed", usage.prompt_tokens - usage.cached_tokens);
+  }
   exchange.note("generated", usage.generated_tokens);
   if (usage.first_token_seconds >= 0) exchange.note("ttft", fmt::format("{:.3f}", usage.first_token_seconds));
   if (usage.decode_seconds > 0 && usage.generated_tokens > 1) {
