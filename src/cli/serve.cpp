@@ -55,7 +55,7 @@ Result<std::vector<std::string>> models_in(const std::string& folder) {
     const std::string name = it->path().filename().string();
     const size_t part = name.rfind("-of-");
     const bool later_part = part != std::string::npos && part >= 6 && name[part - 6] == '-' &&
-                            name.size() == part + 15 && name.compare(part - 5, 5, "00001") != 0;
+                            name.size() == part + 14 && name.compare(part - 5, 5, "00001") != 0;
     if (it->path().extension() != ".gguf" || later_part || name.starts_with("mmproj")) continue;
     if (std::error_code ignored; it->is_regular_file(ignored)) paths.push_back(it->path());
   }
@@ -123,6 +123,20 @@ Result<void> add_aliases(const ServeFlags& flags, server::Models& models) {
   return {};
 }
 
+// What runs now, once the default model is loaded.
+void announce(const server::Models& models) {
+  const server::Models::State first = models.state("");
+  if (first.model) {
+    for (const std::string& text : first.model->notes) note("hearth: note: {}\n", text);
+  }
+  note("{} on {}, context {} tokens\n", first.id, first.info->device, first.info->sequence_tokens);
+  std::string others;
+  for (const server::Models::State& state : models.states()) {
+    if (state.id != first.id) others += (others.empty() ? "" : ", ") + state.id;
+  }
+  if (!others.empty()) note("Loaded when they are asked for: {}\n", others);
+}
+
 // Models that nobody used for so long go when there are several; 0: none does.
 constexpr double kIdleUnloadSeconds = 900;
 
@@ -146,16 +160,7 @@ Result<void> serve(ServeFlags& flags) {
   Result<bool> ready = wait_until_ready(models);
   if (!ready) return std::move(ready).error();
   if (!*ready) std::_Exit(0);  // nothing is lost, and loading cannot be stopped
-  const server::Models::State first = models.state("");
-  if (first.model) {
-    for (const std::string& text : first.model->notes) note("hearth: note: {}\n", text);
-  }
-  note("{} on {}, context {} tokens\n", first.id, first.info->device, first.info->sequence_tokens);
-  std::string others;
-  for (const server::Models::State& state : models.states()) {
-    if (state.id != first.id) others += (others.empty() ? "" : ", ") + state.id;
-  }
-  if (!others.empty()) note("Loaded when they are asked for: {}\n", others);
+  announce(models);
   note("Listening on {}\n", server.url());
 
   while (wait_for_signal(3600) == 0) {
