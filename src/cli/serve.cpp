@@ -145,9 +145,9 @@ Result<void> serve(ServeFlags& flags) {
   HEARTH_ASSIGN(std::vector<server::LoadOptions> options, load_options(flags));
   const Signals signals({SIGINT, SIGTERM}, Signals::kOnce);  // the second one ends the program at once
   const double idle_unload = flags.idle_unload.value_or(options.size() > 1 ? kIdleUnloadSeconds : 0);
-  server::Models models(std::move(options),
-                        {.idle_unload_seconds = idle_unload,
-                         .notice = [](const std::string& text) { note("hearth: note: {}\n", text); }});
+  server::Models models(std::move(options), {.idle_unload_seconds = idle_unload, .notice = [](const std::string& text) {
+                                               note("hearth: note: {}\n", text);
+                                             }});
   HEARTH_TRY(add_aliases(flags, models));
   server::Server server(flags.server);
   server::add_protocols(server, models);

@@ -165,8 +165,8 @@ void Models::want(Slot& slot) const {
 
 Answer<std::shared_ptr<ServedModel>> Models::get(const std::string& name, const std::function<bool()>& alive) const {
   Slot& slot = choose(name);
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.longest_wait_seconds));
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(options_.longest_wait_seconds));
   std::unique_lock lock(mutex_);
   slot.last_used = Clock::now();
   if (slot.model) return slot.model;
@@ -189,8 +189,8 @@ Answer<std::shared_ptr<ServedModel>> Models::get(const std::string& name, const 
     error.retry_seconds = 5;
     return error;
   }
-  ApiError error = refuse(Refusal::kUnavailable, fmt::format("the model {} could not be loaded: {}", slot.options.id,
-                                                             slot.failure->message));
+  ApiError error = refuse(Refusal::kUnavailable,
+                          fmt::format("the model {} could not be loaded: {}", slot.options.id, slot.failure->message));
   if (slot.failure->code == ErrorCode::kOutOfMemory) error.retry_seconds = 30;
   return error;
 }

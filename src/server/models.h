@@ -64,9 +64,9 @@ struct LoadOptions {
 Result<std::shared_ptr<ServedModel>> load_model(const LoadOptions& options);
 
 struct ModelsOptions {
-  double idle_unload_seconds = 0;                            // a model that nobody used for this long goes; 0: none does
-  double longest_wait_seconds = 50;                          // of a request, for a model that loads
-  std::function<void(const std::string&)> notice;            // what the user should know; called by the loader's thread
+  double idle_unload_seconds = 0;                  // a model that nobody used for this long goes; 0: none does
+  double longest_wait_seconds = 50;                // of a request, for a model that loads
+  std::function<void(const std::string&)> notice;  // what the user should know; called by the loader's thread
   std::function<Result<std::shared_ptr<ServedModel>>(const LoadOptions&)> load = load_model;
 };
 
@@ -149,10 +149,10 @@ class Models {
   ModelsOptions options_;
   std::vector<std::unique_ptr<Slot>> slots_;  // the first is the default
   mutable std::mutex mutex_;
-  mutable std::condition_variable work_;      // for the loader: there is something in the queue, or stopping_
+  mutable std::condition_variable work_;       // for the loader: there is something in the queue, or stopping_
   mutable std::condition_variable attempted_;  // for requests: an attempt to load ended
-  mutable std::deque<Slot*> queue_;           // guarded by mutex_
-  bool stopping_ = false;                     // likewise
+  mutable std::deque<Slot*> queue_;            // guarded by mutex_
+  bool stopping_ = false;                      // likewise
   std::thread loader_;
 };
 

@@ -77,12 +77,12 @@ Answer<void> metrics(Exchange& exchange, const Models& models, const Server& ser
     stats.pages_cached += one.pages_cached;
     stats.steps += one.steps;
   }
-  const auto sum = [&](std::atomic<int64_t> ModelCounters::* counter) {
+  const auto sum = [&](std::atomic<int64_t> ModelCounters::*counter) {
     int64_t total = 0;
     for (const Models::State& state : states) total += ((*state.counters).*counter).load();
     return total;
   };
-  const auto seconds = [&](std::atomic<int64_t> ModelCounters::* microseconds) {
+  const auto seconds = [&](std::atomic<int64_t> ModelCounters::*microseconds) {
     return static_cast<double>(sum(microseconds)) / 1e6;
   };
   using C = ModelCounters;
