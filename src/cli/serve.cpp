@@ -39,10 +39,11 @@ int wait_for_signal(double seconds) {
 Result<bool> wait_until_ready(const server::Models& models) {
   ProgressLine progress;
   while (true) {
-    if (models.get()) return true;
-    if (auto failure = models.failure()) return *std::move(failure);
+    server::Models::State state = models.state("");
+    if (state.loads > 0) return true;  // it may be unloaded by now
+    if (state.failure) return *std::move(state.failure);
     if (wait_for_signal(0.1) != 0) return false;
-    progress.show(fmt::format("Loading {:.0f} %", 100 * models.progress()));
+    progress.show(fmt::format("Loading {:.0f} %", 100 * state.progress));
   }
 }
 

@@ -107,9 +107,8 @@ class Models {
   State state(const std::string& name) const;
   std::vector<State> states() const;  // the default first
 
-  // Of the default model: the id it has or will have, how far loading is, why it failed.
+  // Of the default model: the id it has or will have, why it could not be loaded.
   const std::string& id() const { return slots_.front()->options.id; }
-  double progress() const { return slots_.front()->progress; }
   std::optional<Error> failure() const { return state("").failure; }
   size_t count() const { return slots_.size(); }
   // A model is being loaded, which cannot be stopped.

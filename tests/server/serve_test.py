@@ -677,7 +677,16 @@ class SeveralModels(unittest.TestCase):
             self.assertEqual((status, answer["model"], headers["X-Hearth-Model"]), (200, id, id), name)
             events = server.stream("/v1/chat/completions", {"model": name, "messages": HI, "max_tokens": 2})
             self.assertEqual(events[0]["model"], id)
+        for path, body in (("/v1/messages", {"messages": HI, "max_tokens": 2}), ("/v1/messages/count_tokens", {"messages": HI}),
+                           ("/v1/responses", {"input": "Hi", "max_output_tokens": 2}), ("/v1/responses/input_tokens", {"input": "Hi"}),
+                           ("/api/chat", {"messages": HI, "options": {"num_predict": 2}}), ("/api/show", {}),
+                           ("/api/generate", {"prompt": "Hi", "options": {"num_predict": 2}}), ("/apply-template", {"messages": HI})):
+            for name, id in (("gpt", "second"), ("claude-other", "big")):
+                status, headers, _ = server.post(path, body | {"model": name})
+                self.assertEqual((status, headers["X-Hearth-Model"]), (200, id), path)
         self.assertEqual(self.statuses(server), {"big": "ready", "second": "ready", "tiny": "unloaded"})
+        self.assertEqual([m["name"] for m in server.get("/api/tags")[2]["models"]], ["big", "second", "tiny"])
+        self.assertEqual([m["name"] for m in server.get("/api/ps")[2]["models"]], ["big", "second"])
         status, _, answer = server.post("/v1/completions", {"model": "claude-small", "prompt": "abc", "max_tokens": 2})
         self.assertEqual((status, answer["model"]), (200, "tiny"))
         listed = {m["id"]: m for m in server.get("/v1/models")[2]["data"]}
@@ -729,7 +738,7 @@ class SeveralModels(unittest.TestCase):
         self.assertTrue(any("second unloaded" in line for line in server.lines), server.lines)
 
     def test_the_cache_file_outlives_unloading(self):
-        server = self.serve("first", args=("--idle-unload", "0.3", "--prompt-cache", str(self.folder / "cache")))
+        server = self.serve("first", args=("--idle-unload", "0.01", "--prompt-cache", str(self.folder / "cache")))
         prompt = [{"role": "user", "content": "Tell me a story about " + "a very big garden and " * 20}]
         server.chat(messages=prompt, max_tokens=2)
         wait_until(lambda: self.statuses(server)["first"] == "unloaded")
