@@ -1,9 +1,11 @@
-// hearth serve: the model over HTTP.
+// hearth serve: models over HTTP.
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 
 #include "cli/command.h"
 #include "cli/flags.h"
@@ -14,9 +16,12 @@ namespace hearth::cli {
 namespace {
 
 struct ServeFlags {
-  ModelFlags model;
+  ModelFlags model;                // its path is that of the default model
+  std::vector<std::string> more;   // paths of further models
+  std::string folder;              // further ones
+  std::vector<std::string> names;  // NAME or NAME=ID
+  std::optional<double> idle_unload;
   server::ServerOptions server;
-  std::string alias;
   int64_t queue = 64;
   std::optional<bool> check;
   std::string cache_file;
@@ -34,26 +39,117 @@ int wait_for_signal(double seconds) {
 Result<bool> wait_until_ready(const server::Models& models) {
   ProgressLine progress;
   while (true) {
-    if (models.get()) return true;
-    if (auto failure = models.failure()) return *std::move(failure);
+    server::Models::State state = models.state("");
+    if (state.loads > 0) return true;  // it may be unloaded by now
+    if (state.failure) return *std::move(state.failure);
     if (wait_for_signal(0.1) != 0) return false;
-    progress.show(fmt::format("Loading {:.0f} %", 100 * models.progress()));
+    progress.show(fmt::format("Loading {:.0f} %", 100 * state.progress));
   }
 }
 
-Result<void> serve(ServeFlags& flags) {
-  if (flags.model.path.empty()) {
-    HEARTH_ASSIGN(flags.model.path, model_in_the_box());
+// The GGUF files of a folder by name: of split ones the first part, and no projectors, which are no models.
+Result<std::vector<std::string>> models_in(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<std::string> paths;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const size_t part = name.rfind("-of-");
+    const bool later_part = part != std::string::npos && part >= 6 && name[part - 6] == '-' &&
+                            name.size() == part + 14 && name.compare(part - 5, 5, "00001") != 0;
+    if (it->path().extension() != ".gguf" || later_part || name.starts_with("mmproj")) continue;
+    if (std::error_code ignored; it->is_regular_file(ignored)) paths.push_back(it->path());
   }
+  if (error) return fail(ErrorCode::kIo, "cannot read the folder {}: {}", folder, error.message());
+  if (paths.empty()) return fail(ErrorCode::kNotFound, "there is no .gguf file in the folder {}", folder);
+  std::ranges::sort(paths);
+  return paths;
+}
+
+// The default first, none twice.
+Result<std::vector<std::string>> model_paths(const ServeFlags& flags) {
+  std::vector<std::string> wanted = flags.more, paths;
+  if (!flags.model.path.empty()) wanted.insert(wanted.begin(), flags.model.path);
+  if (!flags.folder.empty()) {
+    HEARTH_ASSIGN(const std::vector<std::string> found, models_in(flags.folder));
+    wanted.insert(wanted.end(), found.begin(), found.end());
+  }
+  if (wanted.empty()) {
+    HEARTH_ASSIGN(wanted.emplace_back(), model_in_the_box());
+  }
+  std::vector<std::filesystem::path> seen;
+  for (std::string& path : wanted) {
+    std::error_code error;
+    const std::filesystem::path absolute = std::filesystem::absolute(path, error).lexically_normal();
+    if (std::ranges::find(seen, absolute) != seen.end()) continue;
+    seen.push_back(absolute);
+    paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
+Result<std::vector<server::LoadOptions>> load_options(const ServeFlags& flags) {
+  HEARTH_ASSIGN(const std::vector<std::string> paths, model_paths(flags));
+  if (paths.size() > 1 && !flags.cache_file.empty()) {
+    return fail(ErrorCode::kUsage, "--prompt-cache keeps the cache of one model, and there are {}", paths.size());
+  }
+  if (paths.size() > 1 && !flags.model.chat_template_file.empty()) {
+    return fail(ErrorCode::kUsage, "--chat-template is that of one model, and there are {}", paths.size());
+  }
+  std::vector<server::LoadOptions> models;
+  for (const std::string& path : paths) {
+    models.push_back({.path = path,
+                      .model = flags.model.model,
+                      .engine = flags.model.engine,
+                      .queue = flags.queue,
+                      .check = flags.check,
+                      .cache_file = flags.cache_file});
+  }
+  for (const std::string& name : flags.names) {
+    if (name.find('=') != std::string::npos) continue;
+    if (!models.front().id.empty()) {
+      return fail(ErrorCode::kUsage, "--alias {}: the first model is {} already; NAME=ID gives a further name", name,
+                  models.front().id);
+    }
+    models.front().id = name;
+  }
+  return models;
+}
+
+Result<void> add_aliases(const ServeFlags& flags, server::Models& models) {
+  for (const std::string& name : flags.names) {
+    const size_t equals = name.find('=');
+    if (equals != std::string::npos) HEARTH_TRY(models.add_alias(name.substr(0, equals), name.substr(equals + 1)));
+  }
+  return {};
+}
+
+// What runs now, once the default model is loaded.
+void announce(const server::Models& models) {
+  const server::Models::State first = models.state("");
+  if (first.model) {
+    for (const std::string& text : first.model->notes) note("hearth: note: {}\n", text);
+  }
+  note("{} on {}, context {} tokens\n", first.id, first.info->device, first.info->sequence_tokens);
+  std::string others;
+  for (const server::Models::State& state : models.states()) {
+    if (state.id != first.id) others += (others.empty() ? "" : ", ") + state.id;
+  }
+  if (!others.empty()) note("Loaded when they are asked for: {}\n", others);
+}
+
+// Models that nobody used for so long go when there are several; 0: none does.
+constexpr double kIdleUnloadSeconds = 900;
+
+Result<void> serve(ServeFlags& flags) {
   HEARTH_ASSIGN(flags.model.model.chat_template, read_chat_template(flags.model.chat_template_file));
+  HEARTH_ASSIGN(std::vector<server::LoadOptions> options, load_options(flags));
   const Signals signals({SIGINT, SIGTERM}, Signals::kOnce);  // the second one ends the program at once
-  server::Models models({.path = flags.model.path,
-                         .model = flags.model.model,
-                         .engine = flags.model.engine,
-                         .id = flags.alias,
-                         .queue = flags.queue,
-                         .check = flags.check,
-                         .cache_file = flags.cache_file});
+  const double idle_unload = flags.idle_unload.value_or(options.size() > 1 ? kIdleUnloadSeconds : 0);
+  server::Models models(std::move(options), {.idle_unload_seconds = idle_unload, .notice = [](const std::string& text) {
+                                               note("hearth: note: {}\n", text);
+                                             }});
+  HEARTH_TRY(add_aliases(flags, models));
   server::Server server(flags.server);
   server::add_protocols(server, models);
   HEARTH_TRY(server.start());
@@ -65,10 +161,8 @@ Result<void> serve(ServeFlags& flags) {
   Result<bool> ready = wait_until_ready(models);
   if (!ready) return std::move(ready).error();
   if (!*ready) std::_Exit(0);  // nothing is lost, and loading cannot be stopped
-  auto model = models.get();
-  for (const std::string& text : (*model)->notes) note("hearth: note: {}\n", text);
-  const ModelInfo& info = (*model)->model->info();
-  note("{} on {}, context {} tokens\nListening on {}\n", models.id(), info.device, info.sequence_tokens, server.url());
+  announce(models);
+  note("Listening on {}\n", server.url());
 
   while (wait_for_signal(3600) == 0) {
   }
@@ -82,9 +176,12 @@ Result<void> serve(ServeFlags& flags) {
   }
   if (!done) note("Ending the answers that still run\n");
   server.stop();
-  if (flags.cache_file.empty()) return {};
-  HEARTH_ASSIGN(const int64_t tokens, (*model)->engine->save_cache(flags.cache_file));
-  note("{} cached tokens kept in {}\n", tokens, flags.cache_file);
+  const server::Models::State last = models.state("");
+  if (last.model && !last.model->cache_file.empty()) {  // else it was written when the model was unloaded
+    HEARTH_ASSIGN(const int64_t tokens, last.model->engine->save_cache(last.model->cache_file));
+    note("{} cached tokens kept in {}\n", tokens, last.model->cache_file);
+  }
+  if (models.loading()) std::_Exit(0);  // loading cannot be stopped
   return {};
 }
 
@@ -92,9 +189,10 @@ Result<void> serve(ServeFlags& flags) {
 
 void add_serve(CLI::App& app, Body& chosen) {
   auto flags = std::make_shared<ServeFlags>();
-  CLI::App* command = add_command(app, "serve", "Serve a model over HTTP", chosen, [flags] { return serve(*flags); });
+  CLI::App* command = add_command(app, "serve", "Serve models over HTTP", chosen, [flags] { return serve(*flags); });
   add_model_flags(*command, flags->model);
   command->get_option("MODEL")->required(false);
+  command->add_option("MORE", flags->more, "Further models, each loaded when a request names it");
   const auto group = "Server";
   command->add_option("--host", flags->server.host, "Address to listen on; 0.0.0.0: all of this machine")->group(group);
   command->add_option("--port", flags->server.port, "Port to listen on; 0: any that is free")
@@ -108,8 +206,20 @@ void add_serve(CLI::App& app, Body& chosen) {
                    "Origin of web pages that may use the server, beside those of this machine; *: all")
       ->group(group)
       ->allow_extra_args(false);
-  command->add_option("--alias", flags->alias, "Name of the model for clients; without it that of the file")
+  command
+      ->add_option("--alias", flags->names,
+                   "NAME: id of the first model, without it that of its file; NAME=ID: a further name of a model")
+      ->group(group)
+      ->allow_extra_args(false);
+  command
+      ->add_option("--models-dir", flags->folder, "Serve every .gguf file of this folder, beside those that are given")
       ->group(group);
+  command
+      ->add_option("--idle-unload", flags->idle_unload,
+                   "Unload a model that nobody used for so many seconds; 0: never, which is the default for one model; "
+                   "else 900")
+      ->group(group)
+      ->transform(number());
   command
       ->add_option("-P,--parallel,--np", flags->model.engine.max_sequences,
                    "Answers that are generated at the same time")

@@ -475,7 +475,7 @@ class MessageSink final : public ExchangeSink {
 Answer<void> answer_messages(Exchange& exchange, const Models& models) {
   exchange.header("request-id", exchange.id());
   HEARTH_ASSIGN(Json body, body_of(exchange));
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   HEARTH_ASSIGN(MessagesCall call, read_call(body));
   HEARTH_ASSIGN(std::unique_ptr<ChatRun> run, ChatRun::chat(model, std::move(call.chat)));
   MessageSink sink(exchange, call, *run);
@@ -494,7 +494,7 @@ Answer<void> answer_messages(Exchange& exchange, const Models& models) {
 Answer<void> count_tokens(Exchange& exchange, const Models& models) {
   exchange.header("request-id", exchange.id());
   HEARTH_ASSIGN(Json body, body_of(exchange));
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   HEARTH_ASSIGN(MessagesCall call, read_prompt(body));
   HEARTH_ASSIGN(Prompt prompt, render_chat(*model, std::move(call.chat)));
   respond_json(exchange, 200, {{"input_tokens", prompt.tokens.size()}});

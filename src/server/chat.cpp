@@ -462,7 +462,7 @@ struct ChatRun::Impl {
         break;
     }
     end.usage = answer.usage;
-    count(answer, end.reason == EndReason::kCancelled ? model->counters.cancelled : model->counters.answers);
+    count(answer, end.reason == EndReason::kCancelled ? model->counters->cancelled : model->counters->answers);
     sink.event(index, std::move(end));
   }
 
@@ -475,7 +475,7 @@ struct ChatRun::Impl {
   }
 
   void count(const Running& answer, std::atomic<int64_t>& kind) {
-    ModelCounters& counters = model->counters;
+    ModelCounters& counters = *model->counters;
     ++kind;
     counters.prompt_tokens += answer.usage.prompt_tokens;
     counters.cached_tokens += answer.usage.cached_tokens;
@@ -562,7 +562,7 @@ Answer<void> ChatRun::run(ChatSink& sink) {
   Answer<void> result = impl_->run(sink);
   if (!result) {
     for (const Running& answer : impl_->answers) {
-      if (!answer.done) impl_->count(answer, impl_->model->counters.failed);
+      if (!answer.done) impl_->count(answer, impl_->model->counters->failed);
     }
   }
   return result;

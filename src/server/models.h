@@ -1,7 +1,11 @@
-// The model that is served: loading, warm, how much it may be asked at once, what it has done.
+// The models that are served: which answers to a name, loading when one is wanted, what each has done.
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -40,7 +44,7 @@ struct ServedModel {
   bool template_shows_tools = false;   // else tools that a client offers would be lost
   int64_t most_in_flight = 0;          // generations that run or wait; more are refused
   std::atomic<int64_t> in_flight = 0;  // generations that run or wait
-  ModelCounters counters;
+  std::shared_ptr<ModelCounters> counters = std::make_shared<ModelCounters>();
 
   const Text& text() const { return model->text(); }
 };
@@ -49,7 +53,7 @@ struct LoadOptions {
   std::string path;
   ModelOptions model;
   EngineOptions engine;
-  std::string id;      // "": the name of the file without its ending
+  std::string id;      // "": the name of the file without its ending and the number of its part
   int64_t queue = 64;  // requests that may wait
   // Compare one token with the reference backend; none: only models that take no more than a few seconds for it.
   std::optional<bool> check;
@@ -59,29 +63,95 @@ struct LoadOptions {
 // Opens the model, starts its engine and lets it answer once, so that the first client does not wait for first uses.
 Result<std::shared_ptr<ServedModel>> load_model(const LoadOptions& options);
 
-// What get() gives: safe from any thread. One model for now; it answers to every name.
+struct ModelsOptions {
+  double idle_unload_seconds = 0;                  // a model that nobody used for this long goes; 0: none does
+  double longest_wait_seconds = 50;                // of a request, for a model that loads
+  std::function<void(const std::string&)> notice;  // what the user should know; called by the loader's thread
+  std::function<Result<std::shared_ptr<ServedModel>>(const LoadOptions&)> load = load_model;
+};
+
+// The first model is the default: it answers to every name that no other has. One thread loads and unloads, one model
+// at a time. When one does not fit into memory, those that nobody uses go, the longest unused first. A model that could
+// not be loaded is tried again by the next request for it. Everything but add_alias() and start_loading() is safe from
+// any thread, and const to those who only use models.
 class Models {
  public:
-  explicit Models(LoadOptions options);
-  ~Models();
+  explicit Models(LoadOptions only);
+  explicit Models(std::vector<LoadOptions> models, ModelsOptions options = {});  // at least one
+  ~Models();                                                                     // waits for a model that loads
 
-  // Loads in a thread of its own.
+  // A further name. kUsage when there is no model `id`, or when another model has the name.
+  Result<void> add_alias(const std::string& name, const std::string& id);
+  // Starts the thread and loads the default model.
   void start_loading();
 
-  // kUnavailable while it loads or when it could not be loaded.
+  // The model of this name; loads it and waits for that. kUnavailable when it cannot be loaded, when loading takes too
+  // long, and when alive() says no, which is asked every 100 ms.
+  Answer<std::shared_ptr<ServedModel>> get(const std::string& name, const std::function<bool()>& alive) const;
+  // The default model if it is loaded; waits for nothing and loads nothing.
   Answer<std::shared_ptr<ServedModel>> get() const;
-  // The id it has or will have.
-  const std::string& id() const { return options_.id; }
-  double progress() const { return progress_; }  // of loading, 0 to 1
-  // Set once loading failed.
-  std::optional<Error> failure() const;
+
+  enum class Status : uint8_t { kUnloaded, kLoading, kReady, kFailed };
+  struct State {
+    std::string id;
+    std::vector<std::string> aliases;
+    Status status = Status::kUnloaded;
+    double progress = 0;                 // kLoading: 0 to 1
+    std::optional<Error> failure;        // kFailed: of the last attempt
+    std::shared_ptr<ServedModel> model;  // kReady
+    std::optional<ModelInfo> info;       // once it was loaded, also when it is not now
+    int64_t created = 0;                 // seconds since 1970, of the last load; 0: it never was
+    int64_t loads = 0;
+    std::shared_ptr<const ModelCounters> counters;
+  };
+  State state(const std::string& name) const;
+  std::vector<State> states() const;  // the default first
+
+  // Of the default model: the id it has or will have, why it could not be loaded.
+  const std::string& id() const { return slots_.front()->options.id; }
+  std::optional<Error> failure() const { return state("").failure; }
+  size_t count() const { return slots_.size(); }
+  // A model is being loaded, which cannot be stopped.
+  bool loading() const;
 
  private:
-  LoadOptions options_;
-  std::atomic<double> progress_ = 0;
+  using Clock = std::chrono::steady_clock;
+  struct Slot {
+    LoadOptions options;
+    std::vector<std::string> aliases;
+    std::shared_ptr<ModelCounters> counters = std::make_shared<ModelCounters>();
+    std::atomic<double> progress = 0;
+    // Guarded by mutex_.
+    std::shared_ptr<ServedModel> model;
+    std::optional<Error> failure;
+    std::optional<ModelInfo> info;
+    int64_t created = 0;
+    int64_t loads = 0;     // that succeeded
+    int64_t attempts = 0;  // that ended
+    int64_t waiting = 0;   // requests that wait for it
+    bool wanted = false;   // it is in the queue, or loads
+    Clock::time_point last_used;
+  };
+
+  Slot* find(const std::string& name) const;  // nullptr: nobody has the name
+  Slot& choose(const std::string& name) const;
+  State state_of(const Slot& slot) const;
+  void want(Slot& slot) const;
+  void work();
+  void load(Slot& slot, std::unique_lock<std::mutex>& lock);
+  bool unload_longest_unused(std::unique_lock<std::mutex>& lock);
+  void unload_idle(std::unique_lock<std::mutex>& lock);
+  void unload(Slot& slot, std::unique_lock<std::mutex>& lock, const char* why);
+  static bool idle(const Slot& slot);
+  void notice(const std::string& text) const;
+
+  ModelsOptions options_;
+  std::vector<std::unique_ptr<Slot>> slots_;  // the first is the default
   mutable std::mutex mutex_;
-  std::shared_ptr<ServedModel> model_;  // this and failure_: guarded by mutex_
-  std::optional<Error> failure_;
+  mutable std::condition_variable work_;       // for the loader: there is something in the queue, or stopping_
+  mutable std::condition_variable attempted_;  // for requests: an attempt to load ended
+  mutable std::deque<Slot*> queue_;            // guarded by mutex_
+  bool stopping_ = false;                      // likewise
   std::thread loader_;
 };
 

@@ -1,4 +1,5 @@
 // What no protocol has: health, metrics, properties, tokens, the cache, the page; and fill-in-the-middle for editors.
+#include <map>
 #include <mutex>
 
 #include "hearth/version.h"
@@ -12,37 +13,45 @@ namespace {
 // An engine that has work and makes no step for this long is stuck.
 constexpr double kStalledSeconds = 120;
 
-// Remembers when the engine was last seen to make a step.
+// Remembers when each engine was last seen to make a step.
 class Pulse {
  public:
-  bool stalled(const EngineStats& stats) {
+  bool stalled(const std::string& id, const EngineStats& stats) {
     std::lock_guard lock(mutex_);
+    Beat& beat = beats_[id];
     const auto now = std::chrono::steady_clock::now();
-    if (stats.steps != steps_ || stats.active_sequences + stats.queued_requests == 0) {
-      steps_ = stats.steps;
-      since_ = now;
+    if (stats.steps != beat.steps || stats.active_sequences + stats.queued_requests == 0) {
+      beat = {.steps = stats.steps, .since = now};
     }
-    return std::chrono::duration<double>(now - since_).count() > kStalledSeconds;
+    return std::chrono::duration<double>(now - beat.since).count() > kStalledSeconds;
   }
 
  private:
+  struct Beat {
+    int64_t steps = -1;
+    std::chrono::steady_clock::time_point since;
+  };
   std::mutex mutex_;
-  int64_t steps_ = -1;
-  std::chrono::steady_clock::time_point since_;
+  std::map<std::string, Beat> beats_;  // by the id of the model
 };
 
 Answer<void> health(Exchange& exchange, const Models& models, Pulse& pulse) {
-  const auto answer = [&](int status, Json body) {
+  const auto answer = [&](int status, const Json& body) {
     respond_json(exchange, status, body);
     return Answer<void>();
   };
-  if (auto failure = models.failure()) return answer(503, {{"status", "failed"}, {"message", failure->message}});
-  auto model = models.get();
-  if (!model) {
+  const std::vector<Models::State> states = models.states();
+  // Once the default model was loaded the server serves: a model that is not loaded now will be when it is asked for.
+  if (const Models::State& first = states.front(); first.loads == 0) {
+    if (first.failure) return answer(503, {{"status", "failed"}, {"message", first.failure->message}});
     exchange.header("Retry-After", "2");
-    return answer(503, {{"status", "loading"}, {"progress", models.progress()}});
+    return answer(503, {{"status", "loading"}, {"progress", first.progress}});
   }
-  if (pulse.stalled((*model)->engine->stats())) return answer(503, {{"status", "stalled"}});
+  for (const Models::State& state : states) {
+    if (state.model && pulse.stalled(state.id, state.model->engine->stats())) {
+      return answer(503, {{"status", "stalled"}, {"model", state.id}});
+    }
+  }
   return answer(200, {{"status", "ok"}});
 }
 
@@ -51,40 +60,58 @@ Answer<void> metrics(Exchange& exchange, const Models& models, const Server& ser
   const auto add = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
     text += fmt::format("# HELP hearth_{0} {1}\n# TYPE hearth_{0} {2}\nhearth_{0} {3}\n", name, help, type, value);
   };
-  const auto seconds = [](const std::atomic<int64_t>& microseconds) {
-    return static_cast<double>(microseconds.load()) / 1e6;
-  };
   add("connections", "gauge", "Open connections", server.connections());
-  auto found = models.get();
-  add("model_ready", "gauge", "1 when the model is loaded", found ? 1 : 0);
-  if (found) {
-    const ServedModel& model = **found;
-    const EngineStats stats = model.engine->stats();
-    const ModelCounters& c = model.counters;
-    add("answers_in_flight", "gauge", "Answers that run or wait", model.in_flight.load());
-    add("active_sequences", "gauge", "Sequences in the engine's steps", stats.active_sequences);
-    add("queued_requests", "gauge", "Requests that wait in the engine", stats.queued_requests);
-    add("pages_total", "gauge", "Pages of KV memory", stats.pages_total);
-    add("pages_in_use", "gauge", "Pages of sequences that run", stats.pages_in_use);
-    add("pages_cached", "gauge", "Pages that only the prefix cache holds", stats.pages_cached);
-    add("steps_total", "counter", "Steps of the engine", stats.steps);
-    add("answers_total", "counter", "Answers that ran to their end", c.answers.load());
-    add("answers_cancelled_total", "counter", "Answers whose client went away", c.cancelled.load());
-    add("answers_failed_total", "counter", "Answers that failed", c.failed.load());
-    add("prompt_tokens_total", "counter", "Tokens of prompts", c.prompt_tokens.load());
-    add("cached_tokens_total", "counter", "Of them, those found in the prefix cache", c.cached_tokens.load());
-    add("generated_tokens_total", "counter", "Tokens of answers", c.generated_tokens.load());
-    add("queue_seconds_total", "counter", "Time that requests waited", seconds(c.queue_microseconds));
-    add("prefill_seconds_total", "counter", "Time from the first step of a prompt to the first token",
-        seconds(c.prefill_microseconds));
-    add("decode_seconds_total", "counter", "Time from the first token to the last", seconds(c.decode_microseconds));
+  const std::vector<Models::State> states = models.states();
+  int64_t loaded = 0, loads = 0, in_flight = 0;
+  EngineStats stats;
+  for (const Models::State& state : states) {
+    loads += state.loads;
+    if (!state.model) continue;
+    ++loaded;
+    in_flight += state.model->in_flight;
+    const EngineStats one = state.model->engine->stats();
+    stats.active_sequences += one.active_sequences;
+    stats.queued_requests += one.queued_requests;
+    stats.pages_total += one.pages_total;
+    stats.pages_in_use += one.pages_in_use;
+    stats.pages_cached += one.pages_cached;
+    stats.steps += one.steps;
   }
+  const auto sum = [&](std::atomic<int64_t> ModelCounters::*counter) {
+    int64_t total = 0;
+    for (const Models::State& state : states) total += ((*state.counters).*counter).load();
+    return total;
+  };
+  const auto seconds = [&](std::atomic<int64_t> ModelCounters::*microseconds) {
+    return static_cast<double>(sum(microseconds)) / 1e6;
+  };
+  using C = ModelCounters;
+  add("model_ready", "gauge", "1 when the default model is loaded", states.front().model ? 1 : 0);
+  add("models_loaded", "gauge", "Models in memory", loaded);
+  add("model_loads_total", "counter", "Times that a model was loaded", loads);
+  add("answers_in_flight", "gauge", "Answers that run or wait", in_flight);
+  add("active_sequences", "gauge", "Sequences in the engines' steps", stats.active_sequences);
+  add("queued_requests", "gauge", "Requests that wait in the engines", stats.queued_requests);
+  add("pages_total", "gauge", "Pages of KV memory", stats.pages_total);
+  add("pages_in_use", "gauge", "Pages of sequences that run", stats.pages_in_use);
+  add("pages_cached", "gauge", "Pages that only the prefix cache holds", stats.pages_cached);
+  add("steps_total", "counter", "Steps of the engines that are loaded", stats.steps);
+  add("answers_total", "counter", "Answers that ran to their end", sum(&C::answers));
+  add("answers_cancelled_total", "counter", "Answers whose client went away", sum(&C::cancelled));
+  add("answers_failed_total", "counter", "Answers that failed", sum(&C::failed));
+  add("prompt_tokens_total", "counter", "Tokens of prompts", sum(&C::prompt_tokens));
+  add("cached_tokens_total", "counter", "Of them, those found in the prefix cache", sum(&C::cached_tokens));
+  add("generated_tokens_total", "counter", "Tokens of answers", sum(&C::generated_tokens));
+  add("queue_seconds_total", "counter", "Time that requests waited", seconds(&C::queue_microseconds));
+  add("prefill_seconds_total", "counter", "Time from the first step of a prompt to the first token",
+      seconds(&C::prefill_microseconds));
+  add("decode_seconds_total", "counter", "Time from the first token to the last", seconds(&C::decode_microseconds));
   exchange.respond(200, "text/plain; version=0.0.4; charset=utf-8", text);
   return {};
 }
 
 Answer<void> props(Exchange& exchange, const Models& models) {
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models));
   const ModelInfo& info = model->model->info();
   const SamplingOptions& s = info.default_sampling;
   const OutputMarkers& markers = model->text().output_markers();
@@ -114,7 +141,7 @@ Answer<void> props(Exchange& exchange, const Models& models) {
 
 Answer<void> tokenize(Exchange& exchange, const Models& models) {
   HEARTH_ASSIGN(Json body, body_of(exchange));
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   Fields f(body);
   const auto content = f.text("content");
   const bool add_special = f.boolean("add_special").value_or(false);
@@ -137,7 +164,7 @@ Answer<void> tokenize(Exchange& exchange, const Models& models) {
 
 Answer<void> detokenize(Exchange& exchange, const Models& models) {
   HEARTH_ASSIGN(Json body, body_of(exchange));
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   Fields f(body);
   const Json* list = f.array("tokens");
   if (list == nullptr) f.expected("tokens", "a list of token ids");
@@ -157,17 +184,24 @@ Answer<void> detokenize(Exchange& exchange, const Models& models) {
 // The prompt that /v1/chat/completions would run.
 Answer<void> apply_template(Exchange& exchange, const Models& models) {
   HEARTH_ASSIGN(Json body, body_of(exchange));
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   HEARTH_ASSIGN(ChatRequest chat, read_openai_chat(std::move(body)));
   HEARTH_ASSIGN(Prompt prompt, render_chat(*model, std::move(chat)));
   respond_json(exchange, 200, {{"prompt", prompt.text}, {"tokens", prompt.tokens.size()}});
   return {};
 }
 
+// The model of ?model= if it is loaded: one that is not has no cache, and is not loaded for it.
+Answer<std::shared_ptr<ServedModel>> loaded_model(Exchange& exchange, const Models& models) {
+  const Models::State state = models.state(model_in_query(exchange.request()));
+  if (state.model) return state.model;
+  return refuse(Refusal::kUnavailable, fmt::format("the model {} is not loaded, and so has no cache", state.id));
+}
+
 Answer<void> cache_state(Exchange& exchange, const Models& models) {
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, loaded_model(exchange, models));
   const EngineStats stats = model->engine->stats();
-  const ModelCounters& c = model->counters;
+  const ModelCounters& c = *model->counters;
   respond_json(exchange, 200,
                {{"pages_total", stats.pages_total},
                 {"pages_in_use", stats.pages_in_use},
@@ -182,7 +216,7 @@ Answer<void> cache_state(Exchange& exchange, const Models& models) {
 // To the file that the server was started with: where it lies is not the clients' business.
 Answer<void> with_cache_file(Exchange& exchange, const Models& models,
                              Result<int64_t> (Engine::*act)(const std::string& path)) {
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, loaded_model(exchange, models));
   if (model->cache_file.empty()) {
     return refuse(Refusal::kInvalid, "the server keeps no cache file; start it with --prompt-cache FILE");
   }
@@ -200,7 +234,7 @@ Answer<void> restore_cache(Exchange& exchange, const Models& models) {
 }
 
 Answer<void> clear_cache(Exchange& exchange, const Models& models) {
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, loaded_model(exchange, models));
   model->engine->clear_cache();
   return cache_state(exchange, models);
 }
@@ -245,7 +279,7 @@ Answer<FimRequest> read_infill(const Json& body) {
 
 Answer<void> infill(Exchange& exchange, const Models& models) {
   HEARTH_ASSIGN(Json body, body_of(exchange));
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   HEARTH_TRY(refuse_unsupported(body));
   CompletionRequest request;
   HEARTH_TRY(read_limits(body, request.limits));

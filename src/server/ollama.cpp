@@ -336,7 +336,7 @@ Answer<void> answer_loaded(Exchange& exchange, const OllamaCall& call, const std
 Answer<void> answer_call(Exchange& exchange, const Models& models,
                          Answer<OllamaCall> (*read)(const Json&, const ServedModel&)) {
   HEARTH_ASSIGN(Json body, body_of(exchange));
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   HEARTH_ASSIGN(OllamaCall call, read(body, *model));
   const Json asked = body.value("model", Json());
   const std::string name = asked.is_string() ? asked.get<std::string>() : model->id;
@@ -378,28 +378,32 @@ Json details(const ModelInfo& info) {
           {"quantization_level", "unknown"}};
 }
 
-Json entry(const ServedModel& model) {
-  const ModelInfo& info = model.model->info();
+Json entry(const Models::State& model) {
   const std::chrono::system_clock::time_point since{std::chrono::seconds(model.created)};
-  return {{"name", model.id},        {"model", model.id}, {"modified_at", time_text(since)},
-          {"size", info.file_bytes}, {"digest", kDigest}, {"details", details(info)}};
+  Json object = {
+      {"name", model.id}, {"model", model.id}, {"modified_at", time_text(since)}, {"size", 0}, {"digest", kDigest}};
+  if (!model.info) return object;  // it was never loaded
+  object["size"] = model.info->file_bytes;
+  object["details"] = details(*model.info);
+  return object;
 }
 
 Answer<void> list_models(Exchange& exchange, const Models& models) {
   Json list = Json::array();
-  if (auto model = models.get()) list.push_back(entry(**model));
+  for (const Models::State& state : models.states()) list.push_back(entry(state));
   respond_json(exchange, 200, {{"models", std::move(list)}});
   return {};
 }
 
 Answer<void> list_running(Exchange& exchange, const Models& models) {
   Json list = Json::array();
-  if (auto model = models.get()) {
-    Json running = entry(**model);
+  for (const Models::State& state : models.states()) {
+    if (!state.model) continue;
+    Json running = entry(state);
     running.erase("modified_at");
-    running["expires_at"] = "9999-12-31T23:59:59Z";  // it stays
+    running["expires_at"] = "9999-12-31T23:59:59Z";  // clients cannot choose when it goes
     running["size_vram"] = 0;
-    running["context_length"] = (*model)->model->info().sequence_tokens;
+    running["context_length"] = state.info->sequence_tokens;
     list.push_back(std::move(running));
   }
   respond_json(exchange, 200, {{"models", std::move(list)}});
@@ -407,13 +411,15 @@ Answer<void> list_running(Exchange& exchange, const Models& models) {
 }
 
 Answer<void> show_model(Exchange& exchange, const Models& models) {
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(Json body, body_of(exchange));
+  if (!body.contains("model") && body.contains("name")) body["model"] = body["name"];
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   const ModelInfo& info = model->model->info();
   const Text& text = model->text();
   Json capabilities = Json::array({"completion"});
   if (model->template_shows_tools) capabilities.push_back("tools");
   if (text.supports_thinking()) capabilities.push_back("thinking");
-  Json described = entry(*model);
+  const Json described = entry(models.state(model->id));
   respond_json(exchange, 200,
                {{"license", ""},
                 {"modelfile", ""},

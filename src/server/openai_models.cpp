@@ -14,19 +14,34 @@ std::string date(int64_t seconds) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
 
-// With the fields of the Anthropic protocol, which has its list at the same place.
-Json model_json(const Models& models) {
-  Json entry = {{"id", models.id()}, {"object", "model"},           {"created", 0},         {"owned_by", "hearth"},
-                {"type", "model"},   {"display_name", models.id()}, {"created_at", date(0)}};
-  auto model = models.get();
-  if (!model) {
-    entry["status"] = models.failure() ? "failed" : "loading";
-    return entry;
+std::string_view status_name(Models::Status status) {
+  switch (status) {
+    case Models::Status::kUnloaded:
+      return "unloaded";
+    case Models::Status::kLoading:
+      return "loading";
+    case Models::Status::kReady:
+      return "ready";
+    case Models::Status::kFailed:
+      return "failed";
   }
-  const ModelInfo& info = (*model)->model->info();
-  entry["created"] = (*model)->created;
-  entry["created_at"] = date((*model)->created);
-  entry["status"] = "ready";
+  return "failed";
+}
+
+// With the fields of the Anthropic protocol, which has its list at the same place.
+Json model_json(const Models::State& model) {
+  Json entry = {{"id", model.id},
+                {"object", "model"},
+                {"created", model.created},
+                {"owned_by", "hearth"},
+                {"type", "model"},
+                {"display_name", model.id},
+                {"created_at", date(model.created)},
+                {"status", status_name(model.status)}};
+  if (!model.aliases.empty()) entry["aliases"] = model.aliases;
+  if (model.failure) entry["message"] = model.failure->message;
+  if (!model.info) return entry;
+  const ModelInfo& info = *model.info;
   // Clients read the length of the context under one of these names.
   for (const char* name : {"context_length", "context_window", "max_model_len", "max_context_length"}) {
     entry[name] = info.sequence_tokens;
@@ -45,16 +60,17 @@ Json model_json(const Models& models) {
 
 void add_openai_models(Server& server, Models& models) {
   const auto list = [&models](Exchange& exchange) -> Answer<void> {
-    respond_json(exchange, 200,
-                 {{"object", "list"},
-                  {"data", Json::array({model_json(models)})},
-                  {"has_more", false},
-                  {"first_id", models.id()},
-                  {"last_id", models.id()}});
+    Json data = Json::array();
+    for (const Models::State& model : models.states()) data.push_back(model_json(model));
+    const Json first = data.front()["id"], last = data.back()["id"];
+    respond_json(
+        exchange, 200,
+        {{"object", "list"}, {"data", std::move(data)}, {"has_more", false}, {"first_id", first}, {"last_id", last}});
     return {};
   };
   const auto one = [&models](Exchange& exchange) -> Answer<void> {
-    respond_json(exchange, 200, model_json(models));
+    const std::string& path = exchange.request().path;
+    respond_json(exchange, 200, model_json(models.state(path.substr(path.find("/models/") + 8))));
     return {};
   };
   server.add({"GET", "/v1/models", list});

@@ -263,7 +263,7 @@ class ResponseSink final : public ExchangeSink {
 
 Answer<void> answer_responses(Exchange& exchange, const Models& models, ResponseStore& store) {
   HEARTH_ASSIGN(Json body, body_of(exchange));
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   HEARTH_ASSIGN(ResponsesRequest request, read_responses_request(std::move(body), store));
   auto run = ChatRun::chat(model, std::move(request.chat));
   ResponseSink sink(exchange, request, model->id);
@@ -343,7 +343,7 @@ Answer<void> delete_response(Exchange& exchange, ResponseStore& store) {
 
 Answer<void> count_input(Exchange& exchange, const Models& models, const ResponseStore& store) {
   HEARTH_ASSIGN(Json body, body_of(exchange));
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get());
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   HEARTH_ASSIGN(ResponsesRequest request, read_responses_request(std::move(body), store));
   HEARTH_ASSIGN(Prompt prompt, render_chat(*model, std::move(request.chat)));
   respond_json(exchange, 200, {{"object", "response.input_tokens"}, {"input_tokens", prompt.tokens.size()}});

@@ -1,5 +1,7 @@
 #include "server/protocol.h"
 
+#include <algorithm>
+
 namespace hearth::server {
 
 void add_protocols(Server& server, Models& models) {
@@ -44,5 +46,39 @@ void write_event(Exchange& exchange, const Json& event) {
 }
 
 Answer<Json> body_of(const Exchange& exchange) { return parse_json(exchange.request().body); }
+
+std::string model_in_query(const HttpRequest& request) {
+  std::string_view rest = request.query;
+  while (!rest.empty()) {
+    const std::string_view field = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(rest.size(), field.size() + 1));
+    constexpr std::string_view kName = "model=";
+    if (field.starts_with(kName)) return percent_decoded(field.substr(kName.size())).value_or("");
+  }
+  return {};
+}
+
+namespace {
+
+Answer<std::shared_ptr<ServedModel>> wait_for_model(Exchange& exchange, const Models& models, const std::string& name) {
+  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, models.get(name, [&] { return !exchange.gone(); }));
+  // The name of a file may have what no header can.
+  if (std::ranges::all_of(model->id, [](char c) { return c > 31 && c < 127; })) {
+    exchange.header("X-Hearth-Model", model->id);
+  }
+  if (models.count() > 1) exchange.note("model", dump(model->id));
+  return model;
+}
+
+}  // namespace
+
+Answer<std::shared_ptr<ServedModel>> model_for(Exchange& exchange, const Models& models, const Json& body) {
+  const auto name = body.find("model");
+  return wait_for_model(exchange, models, name != body.end() && name->is_string() ? name->get<std::string>() : "");
+}
+
+Answer<std::shared_ptr<ServedModel>> model_for(Exchange& exchange, const Models& models) {
+  return wait_for_model(exchange, models, model_in_query(exchange.request()));
+}
 
 }  // namespace hearth::server

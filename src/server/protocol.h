@@ -46,6 +46,14 @@ void write_event(Exchange& exchange, const Json& event);
 // The body as an object.
 Answer<Json> body_of(const Exchange& exchange);
 
+// The model that the request names in its field "model", loaded; waits for that as long as the client does. Its id
+// goes into the header X-Hearth-Model.
+Answer<std::shared_ptr<ServedModel>> model_for(Exchange& exchange, const Models& models, const Json& body);
+// The same for a request that has no body: ?model=NAME.
+Answer<std::shared_ptr<ServedModel>> model_for(Exchange& exchange, const Models& models);
+// What ?model= has; "" without it.
+std::string model_in_query(const HttpRequest& request);
+
 // ---- protocols, each in its own file ----
 
 // All of them.

@@ -646,6 +646,136 @@ class Keys(Served):
             self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (403, None), origin)
 
 
+class SeveralModels(unittest.TestCase):
+    """The model in the box under two names, a tiny one without a chat template, and a file that is none."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        golden = Path(__file__).resolve().parent.parent / "data" / "golden"
+        for name, target in (("first", MODEL), ("second", MODEL), ("tiny", golden / "qwen3.gguf")):
+            (self.folder / f"{name}.gguf").symlink_to(target)
+        (self.folder / "broken.gguf").write_text("This is no model.")
+
+    def serve(self, *names, args=()):
+        paths = [str(self.folder / f"{name}.gguf") for name in names]
+        server = Serve(*paths[1:], *args, model=paths[0])
+        self.addCleanup(server.stop)
+        self.assertTrue(server.port, server.lines)
+        return server
+
+    def statuses(self, server):
+        return {m["id"]: m["status"] for m in server.get("/v1/models")[2]["data"]}
+
+    def test_names_choose_and_the_default_takes_the_rest(self):
+        server = self.serve("first", "second", "tiny", args=("--alias", "big", "--alias", "claude-small=tiny", "--alias", "gpt=second"))
+        self.assertEqual(self.statuses(server), {"big": "ready", "second": "unloaded", "tiny": "unloaded"})
+        for name, id in (("big", "big"), ("claude-other", "big"), ("", "big"), (7, "big"), ("first", "big"), ("second", "second"),
+                         ("gpt", "second"), ("second:latest", "second")):
+            status, headers, answer = server.chat(model=name, max_tokens=2)
+            self.assertEqual((status, answer["model"], headers["X-Hearth-Model"]), (200, id, id), name)
+            events = server.stream("/v1/chat/completions", {"model": name, "messages": HI, "max_tokens": 2})
+            self.assertEqual(events[0]["model"], id)
+        for path, body in (("/v1/messages", {"messages": HI, "max_tokens": 2}), ("/v1/messages/count_tokens", {"messages": HI}),
+                           ("/v1/responses", {"input": "Hi", "max_output_tokens": 2}), ("/v1/responses/input_tokens", {"input": "Hi"}),
+                           ("/api/chat", {"messages": HI, "options": {"num_predict": 2}}), ("/api/show", {}),
+                           ("/api/generate", {"prompt": "Hi", "options": {"num_predict": 2}}), ("/apply-template", {"messages": HI})):
+            for name, id in (("gpt", "second"), ("claude-other", "big")):
+                status, headers, _ = server.post(path, body | {"model": name})
+                self.assertEqual((status, headers["X-Hearth-Model"]), (200, id), path)
+        self.assertEqual(self.statuses(server), {"big": "ready", "second": "ready", "tiny": "unloaded"})
+        self.assertEqual([m["name"] for m in server.get("/api/tags")[2]["models"]], ["big", "second", "tiny"])
+        self.assertEqual([m["name"] for m in server.get("/api/ps")[2]["models"]], ["big", "second"])
+        status, _, answer = server.post("/v1/completions", {"model": "claude-small", "prompt": "abc", "max_tokens": 2})
+        self.assertEqual((status, answer["model"]), (200, "tiny"))
+        listed = {m["id"]: m for m in server.get("/v1/models")[2]["data"]}
+        self.assertEqual(listed["tiny"]["aliases"], ["claude-small"])
+        self.assertLess(listed["tiny"]["context_length"], listed["big"]["context_length"])
+        self.assertEqual(server.get("/v1/models/claude-small")[2]["id"], "tiny")
+        self.assertEqual(server.get("/v1/models/what")[2]["id"], "big")
+        self.assertEqual(server.get("/props?x=1&model=claude%2Dsmall")[2]["model"], "tiny")
+        self.assertEqual(server.get("/props")[2]["model"], "big")
+        few, many = (server.post("/tokenize", {"model": m, "content": "Once upon a time"})[2]["tokens"] for m in ("big", "tiny"))
+        self.assertLess(len(few), len(many))
+        self.assertEqual(server.metric("models_loaded"), 3)
+        self.assertGreater(server.get("/v1/cache?model=second")[2]["pages_cached"], 0)
+        self.assertEqual(server.ask("DELETE", "/v1/cache?model=second")[2]["pages_cached"], 0)
+        self.assertGreater(server.get("/v1/cache")[2]["pages_cached"], 0)
+        self.assertTrue(any('path=/v1/completions' in l and 'model="tiny"' in l for l in server.lines), server.lines)
+
+    def test_first_requests_at_once_load_once(self):
+        server = self.serve("first", "second")
+        status, _, answer = server.get("/v1/cache?model=second")
+        self.assertEqual((status, answer["error"]["code"]), (503, "model_unavailable"))
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(server.chat(model="second", max_tokens=4))) for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual([(a[0], a[2]["model"]) for a in answers], [(200, "second")] * 8)
+        self.assertEqual(server.metric("model_loads_total"), 2)
+
+    def test_who_is_not_used_goes_and_comes_back(self):
+        server = self.serve("first", "second", args=("--idle-unload", "0.5"))
+        answer = server.chat(model="second")[2]
+        s = server.socket()
+        s.sendall(request_bytes("/v1/chat/completions", {"model": "second", "messages": HI, "stream": True} | ENDLESS))
+        s.recv(100)
+        wait_until(lambda: self.statuses(server)["first"] == "unloaded")
+        self.assertEqual(server.get("/health")[0], 200)
+        time.sleep(1)
+        self.assertEqual(self.statuses(server)["second"], "ready")  # an answer runs
+        s.close()
+        wait_until(lambda: self.statuses(server)["second"] == "unloaded")
+        self.assertEqual(server.metric("models_loaded"), 0)
+        self.assertGreaterEqual(server.metric("generated_tokens_total"), 16)  # nothing is forgotten
+        self.assertEqual({m["context_length"] for m in server.get("/v1/models")[2]["data"]}, {32768})
+        again = server.chat(model="second")[2]
+        self.assertEqual(again["choices"][0]["message"], answer["choices"][0]["message"])
+        self.assertEqual(server.chat()[2]["model"], "first")
+        self.assertTrue(any("second unloaded" in line for line in server.lines), server.lines)
+
+    def test_the_cache_file_outlives_unloading(self):
+        server = self.serve("first", args=("--idle-unload", "0.01", "--prompt-cache", str(self.folder / "cache")))
+        prompt = [{"role": "user", "content": "Tell me a story about " + "a very big garden and " * 20}]
+        server.chat(messages=prompt, max_tokens=2)
+        wait_until(lambda: self.statuses(server)["first"] == "unloaded")
+        usage = server.chat(messages=prompt, max_tokens=2)[2]["usage"]
+        self.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], usage["prompt_tokens"] // 16 * 16)
+
+    def test_a_model_that_cannot_be_loaded_is_no_end(self):
+        server = self.serve("first", "broken")
+        for _ in range(2):
+            status, _, answer = server.chat(model="broken")
+            self.assertEqual((status, answer["error"]["code"]), (503, "model_unavailable"))
+            self.assertIn("broken.gguf", answer["error"]["message"])
+            self.assertEqual(self.statuses(server), {"first": "ready", "broken": "failed"})
+            self.assertEqual(server.get("/health")[0], 200)
+            self.assertEqual(server.chat(max_tokens=2)[0], 200)
+        (self.folder / "broken.gguf").unlink()
+        (self.folder / "broken.gguf").symlink_to(MODEL)
+        self.assertEqual(server.chat(model="broken", max_tokens=2)[2]["model"], "broken")
+
+    def test_a_folder(self):
+        for name in ("split-00001-of-00002.gguf", "split-00002-of-00002.gguf", "mmproj-first.gguf", "notes.txt"):
+            (self.folder / name).write_text("x")
+        server = self.serve("second", args=("--models-dir", str(self.folder)))
+        self.assertEqual(list(self.statuses(server)), ["second", "broken", "first", "split", "tiny"])
+
+    def test_what_does_not_go_together(self):
+        one, two = str(self.folder / "first.gguf"), str(self.folder / "second.gguf")
+        for args, word in (((one, two, "--prompt-cache", "x"), "--prompt-cache"), ((one, two, "--alias", "x=third"), "second"),
+                           ((one, two, "--alias", "second=first"), "second"), ((one, "--alias", "a", "--alias", "b"), "--alias")):
+            done = subprocess.run([HEARTH, "serve", *args, "--port", "0"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(word, done.stderr)
+        (self.folder / "none").mkdir()
+        done = subprocess.run([HEARTH, "serve", "--models-dir", self.folder / "none"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+
+
 class Process(unittest.TestCase):
     def test_the_key_can_come_from_the_environment(self):
         server = Serve(env={"HEARTH_API_KEY": "hush"})
