@@ -1,7 +1,6 @@
 #include "engine/text.h"
 
 #include <algorithm>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -96,14 +95,10 @@ class ModelText final : public Text {
     segments.reserve(rendered.segments.size());
     for (const Segment& segment : rendered.segments) segments.push_back({segment.text, segment.trusted});
     // Whether a BOS belongs in front is the template's business, as in Hugging Face's apply_chat_template.
-    std::lock_guard lock(known_mutex_);
     return Prompt{.tokens = known_.encode(segments, *tokenizer_), .text = rendered.text()};
   }
 
-  void remember(std::span<const int32_t> tokens) const override {
-    std::lock_guard lock(known_mutex_);
-    known_.add(tokens, *tokenizer_);
-  }
+  void remember(std::span<const int32_t> tokens) const override { known_.add(tokens, *tokenizer_); }
 
   std::unique_ptr<OutputParser> parse_output(const OutputOptions& options) const override {
     return make_output_parser(markers_, options);
@@ -135,7 +130,6 @@ class ModelText final : public Text {
   OutputMarkers markers_;
   mutable GrammarCache grammars_;
   std::vector<std::string> warnings_;
-  mutable std::mutex known_mutex_;
   mutable KnownTexts known_{kKnownTextBytes};
 };
 

@@ -40,11 +40,16 @@ bool is_loopback_address(const sockaddr* address) {
   return false;
 }
 
-// "[::1]:8080" -> "::1", "localhost:80" -> "localhost"
+// "[::1]:8080" -> "::1", "localhost:80" -> "localhost"; "" for what is no host with or without a port.
 std::string_view host_name(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
-  if (std::ranges::count(host, ':') == 1) return host.substr(0, host.find(':'));
-  return host;
+  const bool bracketed = host.starts_with('[');
+  if (!bracketed && std::ranges::count(host, ':') > 1) return host;
+  const size_t end = host.find(bracketed ? ']' : ':');
+  if (end == std::string_view::npos) return bracketed ? "" : host;
+  const std::string_view rest = host.substr(bracketed ? end + 1 : end);
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (!rest.empty() && (rest[0] != ':' || rest.size() > 6 || !std::ranges::all_of(rest.substr(1), digit))) return "";
+  return bracketed ? host.substr(1, end - 1) : host.substr(0, end);
 }
 
 bool is_loopback_name(std::string_view name) {

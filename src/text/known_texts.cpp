@@ -46,35 +46,49 @@ void KnownTexts::add(std::span<const int32_t> ids, const Tokenizer& tokenizer) {
     if (special) entry.specials.push_back({entry.text.size() - piece.size(), piece.size(), i});
   }
   entry.text += utf8.finish();
+  std::lock_guard lock(mutex_);
   for (auto it = entries_.begin(); it != entries_.end();) {
-    if (entry.text.starts_with(it->text)) {
-      bytes_ -= it->bytes();
+    if (entry.text.starts_with((*it)->text)) {
+      bytes_ -= (*it)->bytes();
       it = entries_.erase(it);
     } else {
       ++it;
     }
   }
   bytes_ += entry.bytes();
-  entries_.push_front(std::move(entry));
+  entries_.push_front(std::make_shared<const Entry>(std::move(entry)));
   while (bytes_ > max_bytes_) {
-    bytes_ -= entries_.back().bytes();
+    bytes_ -= entries_.back()->bytes();
     entries_.pop_back();
   }
+}
+
+size_t KnownTexts::bytes() const {
+  std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+std::shared_ptr<const KnownTexts::Entry> KnownTexts::find(std::string_view text, size_t& common) {
+  std::lock_guard lock(mutex_);
+  auto best = entries_.end();
+  common = 0;
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    const size_t length = common_prefix((*it)->text, text);
+    // Of equals the one that is nothing but this beginning: all of it can be taken over.
+    if (length > common || (length > 0 && length == common && (*it)->text.size() == length)) common = length, best = it;
+  }
+  if (best == entries_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, best);
+  return entries_.front();
 }
 
 std::vector<int32_t> KnownTexts::encode(std::span<const TextSegment> segments, const Tokenizer& tokenizer) {
   std::string text;
   for (const TextSegment& segment : segments) text += segment.text;
-  auto best = entries_.end();
   size_t common = 0;
-  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    const size_t length = common_prefix(it->text, text);
-    // Of equals the one that is nothing but this beginning: all of it can be taken over.
-    if (length > common || (length > 0 && length == common && it->text.size() == length)) common = length, best = it;
-  }
-  if (best == entries_.end()) return tokenizer.encode(segments);
-  entries_.splice(entries_.begin(), entries_, best);
-  const Entry& known = entries_.front();
+  const std::shared_ptr<const Entry> entry = find(text, common);
+  if (!entry) return tokenizer.encode(segments);
+  const Entry& known = *entry;
 
   // Special tokens divide the text into stretches that are tokenized each for itself, so that a cut in front of one
   // changes nothing. `cut`: the last of them that both texts have up to there.

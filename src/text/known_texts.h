@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <list>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +16,7 @@
 
 namespace hearth {
 
+// Safe from any thread; tokenizing blocks nobody.
 class KnownTexts {
  public:
   // Forgets what was used longest ago when texts and ids take more than `max_bytes`.
@@ -26,7 +30,7 @@ class KnownTexts {
   // its text is trusted.
   std::vector<int32_t> encode(std::span<const TextSegment> segments, const Tokenizer& tokenizer);
 
-  size_t bytes() const { return bytes_; }
+  size_t bytes() const;
 
  private:
   // A special token in a known text.
@@ -41,9 +45,13 @@ class KnownTexts {
     size_t bytes() const { return text.size() + ids.size() * sizeof(int32_t) + specials.size() * sizeof(Special); }
   };
 
-  size_t max_bytes_;
-  size_t bytes_ = 0;
-  std::list<Entry> entries_;  // the latest first
+  // The entry that shares the longest beginning with the text, now the latest; its length is `common`. nullptr: none.
+  std::shared_ptr<const Entry> find(std::string_view text, size_t& common);
+
+  const size_t max_bytes_;
+  mutable std::mutex mutex_;
+  size_t bytes_ = 0;                                 // this and entries_: guarded by mutex_
+  std::list<std::shared_ptr<const Entry>> entries_;  // the latest first
 };
 
 }  // namespace hearth

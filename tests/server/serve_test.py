@@ -630,7 +630,7 @@ class Keys(Served):
         key = {"x-api-key": "secret-1"}
         for host in ("localhost", "localhost:1", "127.0.0.1:8080", "[::1]:80", "LOCALHOST", "127.1.2.3"):
             self.assertEqual(self.server.get("/health", headers={"Host": host} | key)[0], 200, host)
-        for host in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.0.1", "[::2]", "", "localhost@evil"):
+        for host in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.0.1", "[::2]", "", "localhost@evil", "[::1].evil.example", "[::1", "localhost:x", "localhost:999999"):
             self.assertEqual(self.server.get("/health", headers={"Host": host} | key)[0], 403, host)
 
     def test_origins(self):
@@ -641,7 +641,7 @@ class Keys(Served):
             asked = {"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
             status, headers, _ = self.server.ask("OPTIONS", "/v1/chat/completions", headers=asked)
             self.assertEqual((status, headers["Access-Control-Allow-Headers"]), (204, "authorization"))
-        for origin in ("https://evil.example", "null", "http://localhost.evil.example", "https://chat.example.evil", "file://"):
+        for origin in ("https://evil.example", "null", "http://localhost.evil.example", "https://chat.example.evil", "file://", "http://[::1].evil.example", "http://localhost:80.evil.example"):
             status, headers, _ = self.server.get("/v1/models", headers={"Origin": origin} | key)
             self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (403, None), origin)
 

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Expr::Kind;
 
-constexpr size_t kMaxStates = size_t{1} << 22;
+constexpr size_t kMaxStates = size_t{1} << 20;
 // Repetitions of up to that many states become copies; of more, counters.
 constexpr int64_t kMaxCopiedStates = 64;
 constexpr int32_t kMaxBodyStates = 200;

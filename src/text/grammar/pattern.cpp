@@ -9,6 +9,7 @@
 namespace hearth::grammar {
 namespace {
 
+constexpr size_t kMaxPatternBytes = size_t{16} << 10;
 constexpr int kMaxNesting = 100;
 constexpr int32_t kMaxRepeat = 1'000'000;
 
@@ -335,6 +336,11 @@ ExprId json_chars(Rules& rules, const CharSet& set) {
   return rules.choice(std::move(ways));
 }
 
-Result<Pattern> parse_pattern(Rules& rules, std::string_view pattern) { return Parser(rules, pattern).parse(); }
+Result<Pattern> parse_pattern(Rules& rules, std::string_view pattern) {
+  if (pattern.size() > kMaxPatternBytes) {
+    return fail(ErrorCode::kUsage, "the pattern has {} bytes; up to {} are taken", pattern.size(), kMaxPatternBytes);
+  }
+  return Parser(rules, pattern).parse();
+}
 
 }  // namespace hearth::grammar
