@@ -280,6 +280,17 @@ TEST(JsonSchema, ErrorsNameThePlace) {
   EXPECT_NE(error_of(kSchema, members + "\"z\":{}}}").find("members"), std::string::npos);
 }
 
+// Text of a few kilobytes must not become gigabytes, nor text of megabytes minutes.
+TEST(JsonSchema, SchemasThatExplodeAreRefusedEarly) {
+  const auto pattern = [](const std::string& text) { return R"({"type": "string", "pattern": ")" + text + "\"}"; };
+  EXPECT_NE(error_of(kSchema, pattern(std::string(3'000'000, '|'))).find("more than 65536 bytes"), std::string::npos);
+  const std::clock_t before = std::clock();
+  std::string many = R"({"anyOf": [)";
+  for (int i = 0; i < 50; ++i) many += pattern(std::string(16'000, '|')) + ",";
+  EXPECT_NE(error_of(kSchema, many + R"({"type": "null"}]})"), "");
+  EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 30);
+}
+
 TEST(JsonSchema, DamagedSchemasDoNoHarm) {
   const std::string seed =
       R"({"$defs":{"n":{"type":"object","properties":{"v":{"type":"integer","minimum":-5},"next":{"$ref":"#/$defs/n"}}}},)"

@@ -9,7 +9,8 @@
 namespace hearth::grammar {
 namespace {
 
-constexpr size_t kMaxPatternBytes = size_t{16} << 10;
+// Of all patterns of a schema: a byte can become some kilobytes.
+constexpr size_t kMaxPatternBytes = size_t{64} << 10;
 constexpr int kMaxNesting = 100;
 constexpr int32_t kMaxRepeat = 1'000'000;
 
@@ -337,8 +338,10 @@ ExprId json_chars(Rules& rules, const CharSet& set) {
 }
 
 Result<Pattern> parse_pattern(Rules& rules, std::string_view pattern) {
-  if (pattern.size() > kMaxPatternBytes) {
-    return fail(ErrorCode::kUsage, "the pattern has {} bytes; up to {} are taken", pattern.size(), kMaxPatternBytes);
+  rules.pattern_bytes += pattern.size();
+  if (rules.pattern_bytes > kMaxPatternBytes) {
+    return fail(ErrorCode::kUsage, "the patterns have more than {} bytes in all; fewer or shorter ones would work",
+                kMaxPatternBytes);
   }
   return Parser(rules, pattern).parse();
 }

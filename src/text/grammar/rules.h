@@ -55,6 +55,7 @@ struct Rules {
   std::vector<Expr> exprs;
   std::vector<Rule> rules;
   int32_t root = 0;
+  size_t pattern_bytes = 0;  // of all regular expressions that parts were made of
 
   ExprId bytes(std::string_view text);
   ExprId chars(CharSet set);
