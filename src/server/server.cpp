@@ -325,6 +325,7 @@ const Route* Server::find(const HttpRequest& request, std::string& other_methods
 }
 
 void Server::refuse_with(Exchange& exchange, const ApiError& error) {
+  if (error.kind == Refusal::kOverloaded) exchange.close_after();  // its connection is wanted by others
   if (error.retry_seconds > 0) exchange.header("Retry-After", std::to_string(error.retry_seconds));
   exchange.note("error", fmt::format("\"{}\"", error.message.substr(0, 200)));
   for (const auto& [prefix, form] : error_forms_) {
