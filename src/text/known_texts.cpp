@@ -8,6 +8,9 @@
 namespace hearth {
 namespace {
 
+// Each prompt is compared with all of them, and a chat that forgets its oldest turns adds one with every turn.
+constexpr size_t kMostTexts = 64;
+
 size_t common_prefix(std::string_view a, std::string_view b) {
   constexpr size_t kBlock = 4096;  // memcmp is much faster than looking at each byte
   const size_t most = std::min(a.size(), b.size());
@@ -57,7 +60,7 @@ void KnownTexts::add(std::span<const int32_t> ids, const Tokenizer& tokenizer) {
   }
   bytes_ += entry.bytes();
   entries_.push_front(std::make_shared<const Entry>(std::move(entry)));
-  while (bytes_ > max_bytes_) {
+  while (bytes_ > max_bytes_ || entries_.size() > kMostTexts) {
     bytes_ -= entries_.back()->bytes();
     entries_.pop_back();
   }

@@ -19,7 +19,7 @@ namespace hearth {
 // Safe from any thread; tokenizing blocks nobody.
 class KnownTexts {
  public:
-  // Forgets what was used longest ago when texts and ids take more than `max_bytes`.
+  // Forgets what was used longest ago when there are more than 64, or when texts and ids take more than `max_bytes`.
   explicit KnownTexts(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   // Remembers a conversation; one that is its beginning is replaced.

@@ -122,6 +122,8 @@ TEST_F(KnownTextsTest, ForgetsTheOldest) {
     EXPECT_LE(small.bytes(), 4000u);
   }
   EXPECT_GT(small.bytes(), 1000u);
+  for (int i = 0; i < 300; ++i) known_.add(tokenizer_->encode(turn("Question " + std::to_string(i))), *tokenizer_);
+  EXPECT_LT(known_.bytes(), 64u * 200);
   small.add(Ids(5000, 10), *tokenizer_);  // too large for all of it
   EXPECT_EQ(small.bytes(), 0u);
 }
