@@ -183,7 +183,8 @@ class Endpoints(Served):
         for line in text.splitlines():
             self.assertRegex(line, r"^(# (HELP|TYPE) hearth_\w+ .+|hearth_\w+ [-+.e0-9]+)$")
         self.assertGreaterEqual(self.server.metric("generated_tokens_total"), 16)
-        self.assertGreater(self.server.get("/v1/cache")[2]["pages_cached"], 0)
+        # The engine publishes its numbers a moment after the end of the answer.
+        wait_until(lambda: self.server.get("/v1/cache")[2]["pages_cached"] > 0)
         self.assertEqual(self.server.ask("DELETE", "/v1/cache")[2]["pages_cached"], 0)
         self.assertEqual(self.server.post("/v1/cache/clear", {})[0], 200)
 
