@@ -88,4 +88,22 @@ inline void expect_mask_equals_brute_force(GrammarState& state, const grammar::T
   }
 }
 
+// Along random answers, from each state on.
+inline void expect_masks_along_random_answers(const std::shared_ptr<const Grammar>& grammar, uint32_t seed, int answers,
+                                              int most_tokens) {
+  std::mt19937 random(seed);
+  for (int run = 0; run < answers; ++run) {
+    GrammarState state(grammar);
+    for (int i = 0; i < most_tokens; ++i) {
+      expect_mask_equals_brute_force(state, *small_tokens());
+      std::vector<int32_t> allowed;
+      for (int32_t t = 0; t < small_tokens()->vocab_size(); ++t) {
+        if (state.allows(t) && !small_tokens()->is_end(t)) allowed.push_back(t);
+      }
+      if (allowed.empty()) break;
+      ASSERT_TRUE(state.accept(allowed[random() % allowed.size()]));
+    }
+  }
+}
+
 }  // namespace hearth

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "../support/real_templates.h"
 #include "answers.h"
 #include "text/template/conversation.h"
 
@@ -35,16 +36,6 @@ const std::map<std::string, std::pair<std::string, std::string>>& expected() {
       {"openai-gpt-oss-120b", {"harmony", "<|channel|>analysis<|message|>"}},
   };
   return table;
-}
-
-std::vector<std::filesystem::path> real_templates() {
-  std::vector<std::filesystem::path> out;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(HEARTH_SHARED_DATA "/templates", error)) {
-    if (entry.path().extension() == ".jinja") out.push_back(entry.path());
-  }
-  std::sort(out.begin(), out.end());
-  return out;
 }
 
 const Json kTools = Json::parse(R"([

@@ -2,6 +2,21 @@
 
 namespace hearth {
 
+CallReader::Status SteppedReader::read(Cursor& in, EventSink& out) {
+  while (true) {
+    switch (step(in, out)) {
+      case Step::kGoOn:
+        break;
+      case Step::kMore:
+        return Status::kMore;
+      case Step::kDone:
+        return Status::kDone;
+      case Step::kRejected:
+        return Status::kRejected;
+    }
+  }
+}
+
 bool JsonArguments::read(Cursor& in, EventSink& out) {
   std::string piece;
   in.skip(json_.read(in.rest(), piece));

@@ -23,6 +23,16 @@ class CallReader {
   virtual Status read(Cursor& in, EventSink& out) = 0;
 };
 
+// One that reads in small steps, each of which changes its state.
+class SteppedReader : public CallReader {
+ public:
+  Status read(Cursor& in, EventSink& out) final;
+
+ protected:
+  enum class Step { kGoOn, kMore, kDone, kRejected };
+  virtual Step step(Cursor& in, EventSink& out) = 0;
+};
+
 // The arguments of a call that has started, where they stand in the answer as a JSON object.
 class JsonArguments {
  public:

@@ -7,15 +7,7 @@
 namespace hearth {
 namespace {
 
-constexpr TaggedForm kXml = {.call_open = "<function=",
-                             .name_end = ">",
-                             .key_open = "<parameter=",
-                             .key_end = ">",
-                             .value_open = "",
-                             .value_close = "</parameter>",
-                             .call_close = "</function>",
-                             .section_close = "</tool_call>",
-                             .framed = true};
+constexpr TaggedForm kXml = function_tags("</tool_call>", true);
 
 std::unique_ptr<CallReader> tool_call(const ToolSchemas& schemas) {
   return std::make_unique<JsonOrOther>(kXml.section_close, std::make_unique<TaggedCalls>(kXml, schemas, false));

@@ -148,7 +148,7 @@ void JsonString::put_escape(char c, std::string& out) const {
   out += which == std::string_view::npos ? c : "\b\f\n\r\t"[which];
 }
 
-// A complete \uXXXX.
+// A complete \u with its four digits.
 void JsonString::put_unit(std::string& out) {
   const std::string escape = std::exchange(escape_, {});
   const uint32_t unit = hex_value(std::string_view(escape).substr(2));

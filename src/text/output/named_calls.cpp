@@ -12,21 +12,6 @@ constexpr std::string_view kFence = "```json";
 
 }  // namespace
 
-CallReader::Status NamedCalls::read(Cursor& in, EventSink& out) {
-  while (true) {
-    switch (step(in, out)) {
-      case Step::kGoOn:
-        break;
-      case Step::kMore:
-        return Status::kMore;
-      case Step::kDone:
-        return Status::kDone;
-      case Step::kRejected:
-        return Status::kRejected;
-    }
-  }
-}
-
 NamedCalls::Step NamedCalls::step(Cursor& in, EventSink& out) {
   if (state_ == State::kArguments) {
     if (!arguments_.read(in, out)) return Step::kMore;

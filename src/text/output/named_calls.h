@@ -23,18 +23,15 @@ struct NamedForm {
   bool name_after_separator = false;  // the arguments may follow the name on the next line, in a code fence
 };
 
-class NamedCalls final : public CallReader {
+class NamedCalls final : public SteppedReader {
  public:
   // `in_call`: what opened the calls was call_open itself, not a section.
   NamedCalls(const NamedForm& form, bool in_call) : form_(form), state_(in_call ? State::kHead : State::kSection) {}
 
-  Status read(Cursor& in, EventSink& out) override;
-
  private:
   enum class State { kSection, kHead, kBegin, kName, kNamed, kArguments, kEnd };
-  enum class Step { kGoOn, kMore, kDone, kRejected };
 
-  Step step(Cursor& in, EventSink& out);
+  Step step(Cursor& in, EventSink& out) override;
   Step read_head(Cursor& in);
   Step read_name(Cursor& in);
   Step begin_arguments(Cursor& in, EventSink& out);

@@ -5,14 +5,7 @@
 namespace hearth {
 namespace {
 
-constexpr TaggedForm kSeed = {.call_open = "<function=",
-                              .name_end = ">",
-                              .key_open = "<parameter=",
-                              .key_end = ">",
-                              .value_open = "",
-                              .value_close = "</parameter>",
-                              .call_close = "</function>",
-                              .section_close = "</seed:tool_call>"};
+constexpr TaggedForm kSeed = function_tags("</seed:tool_call>", false);
 
 std::unique_ptr<CallReader> tool_call(const ToolSchemas& schemas) {
   return std::make_unique<TaggedCalls>(kSeed, schemas, false);

@@ -28,21 +28,6 @@ TaggedCalls::TaggedCalls(const TaggedForm& form, const ToolSchemas& schemas, boo
   markers_.assign(closers_.begin(), closers_.end());
 }
 
-CallReader::Status TaggedCalls::read(Cursor& in, EventSink& out) {
-  while (true) {
-    switch (step(in, out)) {
-      case Step::kGoOn:
-        break;
-      case Step::kMore:
-        return Status::kMore;
-      case Step::kDone:
-        return Status::kDone;
-      case Step::kRejected:
-        return Status::kRejected;
-    }
-  }
-}
-
 TaggedCalls::Step TaggedCalls::step(Cursor& in, EventSink& out) {
   if (in.over()) {
     if (started_) out.end_call(false);

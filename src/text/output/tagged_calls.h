@@ -24,20 +24,30 @@ struct TaggedForm {
   bool framed = false;             // a newline on either side of a value is not part of it
 };
 
-class TaggedCalls final : public CallReader {
+// <function=NAME><parameter=KEY>VALUE</parameter></function>, as Qwen3-Coder began it.
+constexpr TaggedForm function_tags(std::string_view section_close, bool framed) {
+  return {.call_open = "<function=",
+          .name_end = ">",
+          .key_open = "<parameter=",
+          .key_end = ">",
+          .value_open = "",
+          .value_close = "</parameter>",
+          .call_close = "</function>",
+          .section_close = section_close,
+          .framed = framed};
+}
+
+class TaggedCalls final : public SteppedReader {
  public:
   // `in_call`: what opened the section was call_open itself.
   TaggedCalls(const TaggedForm& form, const ToolSchemas& schemas, bool in_call);
   TaggedCalls(const TaggedCalls&) = delete;
   TaggedCalls& operator=(const TaggedCalls&) = delete;
 
-  Status read(Cursor& in, EventSink& out) override;
-
  private:
   enum class State { kSection, kName, kParameters, kKey, kValueOpen, kValueBegin, kValue };
-  enum class Step { kGoOn, kMore, kDone, kRejected };
 
-  Step step(Cursor& in, EventSink& out);
+  Step step(Cursor& in, EventSink& out) override;
   Step read_name(Cursor& in);
   Step read_parameters(Cursor& in, EventSink& out);
   Step read_value(Cursor& in, EventSink& out);
