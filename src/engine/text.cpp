@@ -16,7 +16,6 @@ namespace hearth {
 namespace {
 
 constexpr int64_t kMaxNesting = 200;
-// About a hundred conversations of 32K tokens.
 constexpr size_t kKnownTextBytes = size_t{32} << 20;
 
 // Levels of brackets outside of strings. Parsed values are copied recursively, so depth is checked on the text.

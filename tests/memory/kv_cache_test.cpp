@@ -69,7 +69,7 @@ TEST(KvCache, TakesBackTheOldestFirst) {
 }
 
 TEST(KvCache, ManySmallRequestsLeaveAConversationAlone) {
-  const KvGroupPages groups[] = {{.pages = 64}};
+  const KvGroupPages groups[] = {{.pages = 256}};
   KvCache cache(groups, 4, true);
   const auto compute = [&](const Tokens& tokens) {
     const auto count = static_cast<int64_t>(tokens.size());
@@ -80,19 +80,19 @@ TEST(KvCache, ManySmallRequestsLeaveAConversationAlone) {
     cache.release(table);
     return cached;
   };
-  // One long prompt and one short conversation of two turns, then a thousand requests that come once. All begin with
-  // the same page, as with a system prompt.
+  // One long prompt and one short conversation (less than an eighth of the pages) of three turns, then a thousand
+  // requests that come once. All begin with the same page, as with a system prompt.
   const auto prompt = [](int32_t from, int64_t count) {
     Tokens tokens = counting(0, 4), rest = counting(from, count);
     tokens.insert(tokens.end(), rest.begin(), rest.end());
     return tokens;
   };
-  EXPECT_EQ(compute(prompt(1000, 120)), 0);
+  EXPECT_EQ(compute(prompt(1000, 480)), 0);
   EXPECT_EQ(compute(prompt(2000, 16)), 4);
   EXPECT_EQ(compute(prompt(2000, 24)), 20);
   EXPECT_EQ(compute(prompt(2000, 32)), 28);
   for (int32_t i = 0; i < 1000; ++i) EXPECT_EQ(compute(prompt(10'000 + 100 * i, 20)), 4);
-  EXPECT_EQ(compute(prompt(1000, 128)), 124);
+  EXPECT_EQ(compute(prompt(1000, 488)), 484);
   EXPECT_EQ(compute(prompt(2000, 40)), 36);
 }
 
