@@ -57,6 +57,17 @@ struct PromptProgress {
   int64_t total = 0;
 };
 
+// What ended the part of a prompt that was found in the prefix cache.
+enum class CacheMiss : uint8_t {
+  kNone,     // nothing: all that whole pages can give was there
+  kNew,      // nothing that is kept begins like this
+  kLonger,   // it goes on where what is kept ends
+  kChanged,  // what is kept goes on with other tokens
+  kEvicted,  // it was there and gave way to others
+  kCleared,  // it was there before the cache was cleared
+  kUnused,   // the cache is off, or the request wants logits of its whole prompt
+};
+
 // Logits [rows, vocab] of consecutive prompt positions from `position` on, when the request asked for them.
 struct PromptLogits {
   int64_t position = 0;
@@ -66,8 +77,11 @@ struct PromptLogits {
 
 struct Usage {
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;     // of the prompt, found in the prefix tree
-  int64_t generated_tokens = 0;  // with the one that ended it
+  int64_t cached_tokens = 0;    // of the prompt, found in the prefix tree, also what others computed of it meanwhile
+  int64_t computed_tokens = 0;  // of the prompt; what was computed again after a preemption counts again
+  CacheMiss miss = CacheMiss::kNone;  // why no more was cached when the prompt began
+  int64_t miss_position = 0;          // first token of the prompt that was not found
+  int64_t generated_tokens = 0;       // with the one that ended it
   double queue_seconds = 0;
   double prefill_seconds = 0;  // from the first step of the prompt to the first token, or to the end if none is wanted
   double decode_seconds = 0;   // from the first token to the last

@@ -204,10 +204,14 @@ void Scheduler::admit() {
     // Deterministic mode computes generated tokens again one by one, as the first time.
     s.prefill_end = options_.deterministic ? s.prompt_tokens : s.size();
     // The last token is always computed: its logits are wanted.
-    s.computed = s.request.prompt_logits ? 0 : kv_.adopt_prefix(s.tokens, s.prefill_end - 1, grid_, s.table);
+    const int64_t limit = s.request.prompt_logits ? 0 : s.prefill_end - 1;
+    share_prefixes();
+    s.seen_pages = kv_.inserted_pages();
+    const KvCache::Miss miss = s.admitted_before ? KvCache::Miss() : kv_.explain_miss(s.tokens, limit, grid_);
+    s.computed = s.shared = kv_.adopt_prefix(s.tokens, limit, grid_, s.table);
     if (!running_.empty() && !fits(s)) {
       kv_.release(s.table);
-      s.computed = 0;
+      s.computed = s.shared = 0;
       admission_blocked_ = true;
       break;
     }
@@ -216,6 +220,8 @@ void Scheduler::admit() {
       s.prefill_started = Clock::now();
       s.usage.queue_seconds = seconds_between(s.submitted, s.prefill_started);
       s.usage.cached_tokens = s.computed;
+      s.usage.miss = s.request.prompt_logits ? CacheMiss::kUnused : miss.reason;
+      s.usage.miss_position = miss.position;
     }
     running_.push_back(std::move(waiting_.front()));
     waiting_.erase(waiting_.begin());
@@ -241,6 +247,7 @@ bool Scheduler::fits(const Sequence& candidate) const {
 void Scheduler::choose_step() {
   step_.clear();
   chunk_ = nullptr;
+  if (std::ranges::count_if(running_, [](const SequencePtr& s) { return s->in_prefill(); }) > 1) share_prefixes();
   for (const SequencePtr& s : running_) {
     if (!s->in_prefill()) {
       s->rows = 1;
@@ -266,6 +273,7 @@ void Scheduler::choose_step() {
     }
   }
   if (chunk_ != nullptr) {
+    catch_up(*chunk_);
     chunk_->rows = chunk_rows(*chunk_, static_cast<int64_t>(step_.size()));
     step_.push_back(chunk_);
   }
@@ -277,6 +285,16 @@ void Scheduler::choose_step() {
     if (step_[i] != nullptr) reserve(*step_[i], step_[i]->rows);
   }
   std::erase(step_, nullptr);
+}
+
+void Scheduler::catch_up(Sequence& s) {
+  if (s.request.prompt_logits || s.seen_pages == kv_.inserted_pages()) return;
+  s.seen_pages = kv_.inserted_pages();
+  const int64_t before = s.computed;
+  if (kv_.cached_prefix(s.tokens, s.prefill_end - 1, grid_) <= before) return;
+  kv_.release(s.table);
+  s.computed = s.shared = kv_.adopt_prefix(s.tokens, s.prefill_end - 1, grid_, s.table);
+  if (s.preemptions == 0) s.usage.cached_tokens += s.computed - before;
 }
 
 int64_t Scheduler::chunk_rows(const Sequence& sequence, int64_t decode_rows) const {
@@ -313,7 +331,7 @@ void Scheduler::preempt(Sequence& sequence) {
   ++changes_;
   keep_prefix(sequence);
   kv_.release(sequence.table);
-  sequence.computed = 0;
+  sequence.computed = sequence.shared = 0;
   ++sequence.preemptions;
   std::ranges::replace(step_, &sequence, nullptr);
   if (chunk_ == &sequence) chunk_ = nullptr;
@@ -376,7 +394,10 @@ void Scheduler::complete_step() {
     const bool was_prefill = s.in_prefill();
     const int64_t first_position = s.computed;
     s.computed += s.rows;
-    if (was_prefill) deliver_prompt(s, first_position);
+    if (was_prefill) {
+      s.usage.computed_tokens += std::max<int64_t>(0, std::min(s.computed, s.prompt_tokens) - first_position);
+      deliver_prompt(s, first_position);
+    }
     if (s.computed < s.size()) continue;
     const auto vocab = static_cast<size_t>(model_.vocab_size);
     draw(s, std::span(logits_).subspan(static_cast<size_t>(s.first_logit_row + s.logit_rows - 1) * vocab, vocab));
@@ -543,6 +564,15 @@ void Scheduler::keep_prefix(Sequence& s) {
   if (s.request.prompt_logits) return;
   const int64_t tokens = options_.deterministic ? std::min(s.computed, s.prompt_tokens) : s.computed;
   kv_.insert(std::span(s.tokens).first(static_cast<size_t>(tokens)), grid_, s.table);
+}
+
+void Scheduler::share_prefixes() {
+  for (const SequencePtr& s : running_) {
+    const int64_t whole = s->computed / grid_ * grid_;
+    if (!s->in_prefill() || s->request.prompt_logits || whole <= s->shared) continue;
+    s->shared = whole;
+    kv_.insert(std::span(s->tokens).first(static_cast<size_t>(whole)), grid_, s->table, /*whole=*/false);
+  }
 }
 
 void Scheduler::fail_all(const Error& error) {

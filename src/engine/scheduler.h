@@ -67,6 +67,8 @@ class Scheduler {
   void admit();
   bool fits(const Sequence& candidate) const;
   void choose_step();
+  // Takes over what others computed of the same prompt since it began: identical requests share one prefill.
+  void catch_up(Sequence& sequence);
   int64_t chunk_rows(const Sequence& sequence, int64_t decode_rows) const;
   // Makes room for the next `rows` tokens of the sequence; preempts younger ones, at last itself (then false).
   bool reserve(Sequence& sequence, int64_t rows);
@@ -87,6 +89,8 @@ class Scheduler {
   void fail_step(const Error& error);
   void remove(Sequence& sequence);
   void keep_prefix(Sequence& sequence);
+  // Puts what is there of the prompts that are being read into the prefix tree.
+  void share_prefixes();
 
   EngineModel model_;
   EngineOptions options_;

@@ -33,7 +33,8 @@ KvCache::KvCache(std::span<const KvGroupPages> groups, int64_t page_tokens, bool
       keep_prefixes_(keep_prefixes),
       most_pages_(most_pages(groups)),
       tree_(page_tokens, static_cast<int64_t>(groups.size()), keep_prefixes ? 4 * most_pages_ : 0),
-      run_(groups.size()) {
+      run_(groups.size()),
+      gone_(static_cast<size_t>(keep_prefixes ? 4 * most_pages_ : 0)) {
   for (const KvGroupPages& group : groups) groups_.push_back({PagePool(group.pages), group.window});
   path_.reserve(static_cast<size_t>(tree_.max_nodes()));
 }
@@ -51,7 +52,7 @@ int64_t KvCache::first_visible_page(const Group& group, int64_t position) const 
   return std::max<int64_t>(0, position - group.window + 1) / page_tokens_;
 }
 
-int64_t KvCache::adopt_prefix(std::span<const int32_t> tokens, int64_t limit, int64_t grid, PageTable& table) {
+int64_t KvCache::find_prefix(std::span<const int32_t> tokens, int64_t limit, int64_t grid) {
   HEARTH_CHECK(grid % page_tokens_ == 0, "grid {}, page {}", grid, page_tokens_);
   const int64_t most = std::min<int64_t>(limit, static_cast<int64_t>(tokens.size())) / page_tokens_;
   path_.clear();
@@ -69,6 +70,11 @@ int64_t KvCache::adopt_prefix(std::span<const int32_t> tokens, int64_t limit, in
     }
     if (complete) usable = i + 1;
   }
+  return usable;
+}
+
+int64_t KvCache::adopt_prefix(std::span<const int32_t> tokens, int64_t limit, int64_t grid, PageTable& table) {
+  const int64_t usable = find_prefix(tokens, limit, grid);
   for (size_t g = 0; g < groups_.size(); ++g) {
     const int64_t first = std::min(usable, first_visible_page(groups_[g], usable * page_tokens_));
     table.pages[g].assign(static_cast<size_t>(first), -1);
@@ -81,6 +87,33 @@ int64_t KvCache::adopt_prefix(std::span<const int32_t> tokens, int64_t limit, in
   }
   if (usable > 0) tree_.touch(path_[static_cast<size_t>(usable - 1)], /*keep=*/true);
   return usable * page_tokens_;
+}
+
+KvCache::Miss KvCache::explain_miss(std::span<const int32_t> tokens, int64_t limit, int64_t grid) const {
+  if (!keep_prefixes_) return {.reason = CacheMiss::kUnused};
+  const int64_t most = std::min<int64_t>(limit, static_cast<int64_t>(tokens.size())) / grid * grid / page_tokens_;
+  PrefixTree::Node node = PrefixTree::kRoot;
+  for (int64_t i = 0; i < most; ++i) {
+    const int64_t position = i * page_tokens_;
+    const auto page = tokens.subspan(static_cast<size_t>(position), static_cast<size_t>(page_tokens_));
+    const PrefixTree::Node child = tree_.find(node, page);
+    if (child == PrefixTree::kNone) {
+      const uint64_t path = tree_.path_of(node, page);
+      const Gone& gone = gone_[path % gone_.size()];
+      if (gone.why != CacheMiss::kNone && gone.path == path) return {.reason = gone.why, .position = position};
+      const int64_t common = tree_.longest_beginning(node, page);
+      const CacheMiss other = common > 0 || (node != PrefixTree::kRoot && !tree_.is_leaf(node)) ? CacheMiss::kChanged
+                              : node == PrefixTree::kRoot                                       ? CacheMiss::kNew
+                                                                                                : CacheMiss::kLonger;
+      return {.reason = other, .position = position + common};
+    }
+    node = child;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const bool seen = i >= first_visible_page(groups_[g], most * page_tokens_);
+      if (seen && tree_.pages(node)[g] < 0) return {.reason = CacheMiss::kEvicted, .position = position};
+    }
+  }
+  return {.position = most * page_tokens_};
 }
 
 bool KvCache::extend(PageTable& table, int64_t tokens) {
@@ -123,12 +156,12 @@ void KvCache::truncate(PageTable& table, int64_t tokens) {
 
 void KvCache::release(PageTable& table) { truncate(table, 0); }
 
-void KvCache::insert(std::span<const int32_t> tokens, int64_t grid, PageTable& table) {
+void KvCache::insert(std::span<const int32_t> tokens, int64_t grid, PageTable& table, bool whole) {
   if (!keep_prefixes_) return;
-  const int64_t whole = static_cast<int64_t>(tokens.size()) / grid * grid / page_tokens_;
+  const int64_t pages = static_cast<int64_t>(tokens.size()) / grid * grid / page_tokens_;
   PrefixTree::Node node = PrefixTree::kRoot;
   int64_t kept = 0;
-  for (int64_t i = 0; i < whole; ++i) {
+  for (int64_t i = 0; i < pages; ++i) {
     const auto page_tokens = tokens.subspan(static_cast<size_t>(i * page_tokens_), static_cast<size_t>(page_tokens_));
     PrefixTree::Node child = tree_.find(node, page_tokens);
     if (child == PrefixTree::kNone) {
@@ -145,6 +178,7 @@ void KvCache::insert(std::span<const int32_t> tokens, int64_t grid, PageTable& t
       if (cached[g] < 0) {
         pool.cache(own);
         cached[g] = own;
+        ++inserted_pages_;
       } else {
         pool.use(cached[g]);
         pool.unuse(own);
@@ -152,7 +186,7 @@ void KvCache::insert(std::span<const int32_t> tokens, int64_t grid, PageTable& t
       }
     }
   }
-  if (node != PrefixTree::kRoot) tree_.touch(node, worth_keeping(whole, kept, most_pages_));
+  if (node != PrefixTree::kRoot) tree_.touch(node, whole && worth_keeping(pages, kept, most_pages_));
 }
 
 bool KvCache::in_use(PrefixTree::Node node) const {
@@ -163,7 +197,11 @@ bool KvCache::in_use(PrefixTree::Node node) const {
   return false;
 }
 
-void KvCache::remove_node(PrefixTree::Node node) {
+// Any place will do: which reason a log names is no matter of life.
+void KvCache::remember_gone(uint64_t path, CacheMiss why) { gone_[path % gone_.size()] = {.path = path, .why = why}; }
+
+void KvCache::remove_node(PrefixTree::Node node, CacheMiss why) {
+  remember_gone(tree_.path(node), why);
   const std::span<int32_t> pages = tree_.pages(node);
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (pages[g] >= 0) groups_[g].pool.uncache(pages[g]);
@@ -178,7 +216,7 @@ bool KvCache::evict_page(int64_t group) {
     int32_t& page = tree_.pages(node)[static_cast<size_t>(group)];
     if (page < 0 || g.pool.users(page) > 0) continue;
     if (tree_.is_leaf(node)) {
-      remove_node(node);
+      remove_node(node, CacheMiss::kEvicted);
       return true;
     }
     // Below it are nodes that others use, or that have no page of this group themselves: only windows leave those.
@@ -192,7 +230,7 @@ bool KvCache::evict_page(int64_t group) {
 bool KvCache::evict_leaf(PrefixTree::Node except) {
   for (auto node = tree_.first_to_go(); node != PrefixTree::kNone; node = tree_.next_to_go(node)) {
     if (node == except || !tree_.is_leaf(node) || in_use(node)) continue;
-    remove_node(node);
+    remove_node(node, CacheMiss::kEvicted);
     return true;
   }
   return false;
@@ -227,7 +265,7 @@ void KvCache::clear() {
   for (auto node = tree_.first_to_go(); node != PrefixTree::kNone;) {
     const auto next = tree_.next_to_go(node);
     if (tree_.is_leaf(node) && !in_use(node)) {
-      remove_node(node);
+      remove_node(node, CacheMiss::kCleared);
     } else {
       for (size_t g = 0; g < groups_.size(); ++g) {
         int32_t& page = tree_.pages(node)[g];

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "hearth/engine.h"
 #include "memory/page_pool.h"
 #include "memory/prefix_tree.h"
 
@@ -47,6 +48,17 @@ class KvCache {
   // position can see is there.
   int64_t adopt_prefix(std::span<const int32_t> tokens, int64_t limit, int64_t grid, PageTable& table);
 
+  // The length of the prefix that adopt_prefix() would find.
+  int64_t cached_prefix(std::span<const int32_t> tokens, int64_t limit, int64_t grid) {
+    return find_prefix(tokens, limit, grid) * page_tokens_;
+  }
+  // Why that prefix is no longer, and the first token that it misses.
+  struct Miss {
+    CacheMiss reason = CacheMiss::kNone;
+    int64_t position = 0;
+  };
+  Miss explain_miss(std::span<const int32_t> tokens, int64_t limit, int64_t grid) const;
+
   // Adds pages until positions [0, tokens) have one, taking back cached pages that nobody uses: those of short prompts
   // that were used once before those of long or repeated ones, so that small unrelated requests leave conversations
   // alone. False
@@ -57,8 +69,11 @@ class KvCache {
   // Gives back pages beyond the first `tokens` positions.
   void truncate(PageTable& table, int64_t tokens);
   // Puts the whole pages of the table's first tokens.size() positions (down to a multiple of `grid`) into the tree. A
-  // page that the tree has already replaces the table's own copy.
-  void insert(std::span<const int32_t> tokens, int64_t grid, PageTable& table);
+  // page that the tree has already replaces the table's own copy. `whole`: false for a beginning of what will be
+  // inserted later; whether it is worth keeping is decided then.
+  void insert(std::span<const int32_t> tokens, int64_t grid, PageTable& table, bool whole = true);
+  // How many pages insert() has put in so far.
+  int64_t inserted_pages() const { return inserted_pages_; }
   // Gives back all pages.
   void release(PageTable& table);
 
@@ -86,13 +101,16 @@ class KvCache {
     PagePool pool;
     int64_t window;
   };
+  // Pages of the longest usable prefix, at most `limit` tokens; its nodes are the first of path_.
+  int64_t find_prefix(std::span<const int32_t> tokens, int64_t limit, int64_t grid);
   // First logical page that a query at `position` can see.
   int64_t first_visible_page(const Group& group, int64_t position) const;
   bool evict_page(int64_t group);
   // Removes the oldest leaf that no live sequence uses and that is not `except`.
   bool evict_leaf(PrefixTree::Node except);
   bool in_use(PrefixTree::Node node) const;
-  void remove_node(PrefixTree::Node node);
+  void remove_node(PrefixTree::Node node, CacheMiss why);
+  void remember_gone(uint64_t path, CacheMiss why);
 
   std::vector<Group> groups_;
   int64_t page_tokens_;
@@ -101,6 +119,14 @@ class KvCache {
   PrefixTree tree_;
   std::vector<PrefixTree::Node> path_;  // scratch
   std::vector<int64_t> run_;            // scratch
+  int64_t inserted_pages_ = 0;
+
+  // What was in the tree and is not any longer, by the hash of its path: the latest of those that share a place.
+  struct Gone {
+    uint64_t path = 0;
+    CacheMiss why = CacheMiss::kNone;
+  };
+  std::vector<Gone> gone_;
 };
 
 }  // namespace hearth

@@ -48,6 +48,19 @@ PrefixTree::Node PrefixTree::find(Node parent, std::span<const int32_t> tokens) 
   return kNone;
 }
 
+uint64_t PrefixTree::path_of(Node parent, std::span<const int32_t> tokens) const {
+  return (at(parent).path ^ hash_tokens(tokens)) * 0x9e3779b97f4a7c15u;
+}
+
+int64_t PrefixTree::longest_beginning(Node parent, std::span<const int32_t> tokens) const {
+  int64_t longest = 0;
+  for (Node node = at(parent).first_child; node != kNone; node = at(node).next_sibling) {
+    const auto other = this->tokens(node);
+    longest = std::max<int64_t>(longest, std::ranges::mismatch(other, tokens).in1 - other.begin());
+  }
+  return longest;
+}
+
 PrefixTree::Node PrefixTree::add(Node parent, std::span<const int32_t> tokens, bool keep) {
   HEARTH_CHECK(static_cast<int64_t>(tokens.size()) == page_tokens_, "{} tokens, a page has {}", tokens.size(),
                page_tokens_);
@@ -55,7 +68,11 @@ PrefixTree::Node PrefixTree::add(Node parent, std::span<const int32_t> tokens, b
   if (node == kNone) return kNone;
   first_free_ = at(node).next_sibling;
   const Node sibling = at(parent).first_child;
-  at(node) = {.hash = hash_tokens(tokens), .parent = parent, .next_sibling = sibling, .kept = keep};
+  at(node) = {.hash = hash_tokens(tokens),
+              .path = path_of(parent, tokens),
+              .parent = parent,
+              .next_sibling = sibling,
+              .kept = keep};
   if (sibling != kNone) at(sibling).previous_sibling = node;
   at(parent).first_child = node;
   std::ranges::copy(tokens, tokens_.begin() + node * page_tokens_);

@@ -33,6 +33,11 @@ class PrefixTree {
   std::span<const int32_t> tokens(Node node) const;
   Node parent(Node node) const { return at(node).parent; }
   bool is_leaf(Node node) const { return at(node).first_child == kNone; }
+  // A hash of all tokens from the root to the end of the node, and the one that a child with these tokens would have.
+  uint64_t path(Node node) const { return at(node).path; }
+  uint64_t path_of(Node parent, std::span<const int32_t> tokens) const;
+  // How many of these tokens the child that has most of them begins with.
+  int64_t longest_beginning(Node parent, std::span<const int32_t> tokens) const;
 
   // Makes the node and all its ancestors the most recently used, and worth keeping from now on if `keep`. A node never
   // goes before its descendants, so the first to go is a leaf.
@@ -50,6 +55,7 @@ class PrefixTree {
  private:
   struct Entry {
     uint64_t hash = 0;
+    uint64_t path = 0;
     Node parent = kNone;
     Node first_child = kNone;
     Node previous_sibling = kNone;

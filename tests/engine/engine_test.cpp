@@ -152,6 +152,100 @@ TEST(Engine, APromptIsSharedWhileItsFirstUserStillRuns) {
   EXPECT_EQ(collect(*first).done->reason, FinishReason::kCancelled);
 }
 
+TEST(Engine, IdenticalPromptsThatOverlapAreReadOnce) {
+  for (const bool deterministic : {false, true}) {
+    const FakeModel model({.pages = {1000}, .sequence_tokens = 2000, .step_seconds = 0.002, .own_thread = true});
+    auto engine = start(model, {.prefill_rows = 40, .deterministic = deterministic});
+    const int64_t grid = deterministic ? kPrefillGrid : kPageTokens;
+    const Tokens prompt = random_prompt(1, 1200);
+    std::vector<Generation> generations;
+    for (int i = 0; i < 2; ++i) generations.push_back(*engine->submit(greedy(prompt, 4)));
+    while (!std::holds_alternative<PromptProgress>(*generations[0].next())) {
+    }
+    for (int i = 0; i < 4; ++i) generations.push_back(*engine->submit(greedy(prompt, 4)));  // in the middle of it
+    generations[0].cancel();  // whoever was first leaves; what it had computed is there for the others
+    int64_t computed = 0;
+    for (size_t i = 0; i < generations.size(); ++i) {
+      const Collected all = collect(generations[i]);
+      ASSERT_TRUE(all.done);
+      const Usage& usage = all.done->usage;
+      computed += usage.computed_tokens;
+      if (i == 0) continue;
+      EXPECT_EQ(all.tokens, model.expected(prompt, 4));
+      EXPECT_EQ(usage.cached_tokens + usage.computed_tokens, 1200);
+    }
+    EXPECT_LE(computed, 1200 + 6 * grid);
+  }
+}
+
+// Prompts that begin like any that was read before, or like an answer to it, some of them at the same time.
+TEST(Engine, ComputesNoMoreThanIsNew) {
+  std::mt19937 random(7);
+  const auto below = [&](size_t n) { return static_cast<int64_t>(random() % n); };
+  const FakeModel model({.pages = {20'000}, .sequence_tokens = 4000, .own_thread = true});
+  auto engine = start(model, {.prefill_rows = 100});
+  std::vector<Tokens> processed;
+  for (uint32_t round = 0; round < 60; ++round) {
+    std::vector<Tokens> prompts;
+    std::vector<Generation> generations;
+    for (int64_t i = 0; i < 1 + below(4); ++i) {
+      Tokens prompt;
+      if (!processed.empty()) {
+        const Tokens& base = processed[static_cast<size_t>(below(processed.size()))];
+        prompt.assign(base.begin(), base.begin() + below(base.size() + 1));
+      }
+      const Tokens more = random_prompt(1000 * round + static_cast<uint32_t>(i), 1 + below(120));
+      prompt.insert(prompt.end(), more.begin(), more.end());
+      prompts.push_back(std::move(prompt));
+      generations.push_back(*engine->submit(greedy(prompts.back(), 1 + below(30))));
+    }
+    const size_t before = processed.size();
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      const Collected all = collect(generations[i]);
+      ASSERT_TRUE(all.done);
+      int64_t longest = 0;
+      for (size_t p = 0; p < before; ++p) {
+        longest =
+            std::max<int64_t>(longest, std::ranges::mismatch(processed[p], prompts[i]).in1 - processed[p].begin());
+      }
+      EXPECT_LE(all.done->usage.computed_tokens, std::ssize(prompts[i]) - longest + 16) << round;
+      EXPECT_EQ(all.done->usage.cached_tokens + all.done->usage.computed_tokens, std::ssize(prompts[i]));
+      Tokens whole = prompts[i];  // without the last token: nobody computed it
+      whole.insert(whole.end(), all.tokens.begin(), all.tokens.end() - 1);
+      processed.push_back(std::move(whole));
+    }
+  }
+}
+
+TEST(Engine, SaysWhyAPromptWasNotCached) {
+  const FakeModel model({.pages = {40}});
+  const Tokens prompt = random_prompt(1, 200);
+  {
+    auto engine = start(model, {.prefix_cache = false});
+    EXPECT_EQ(run(*engine, greedy(prompt, 1)).done->usage.miss, CacheMiss::kUnused);
+  }
+  auto engine = start(model);
+  const auto miss = [&](const Tokens& tokens) {
+    const Usage usage = run(*engine, greedy(tokens, 1)).done->usage;
+    return std::pair(usage.miss, usage.miss_position);
+  };
+  EXPECT_EQ(miss(prompt), std::pair(CacheMiss::kNew, int64_t{0}));
+  EXPECT_EQ(miss(prompt), std::pair(CacheMiss::kNone, int64_t{192}));
+  Tokens longer = prompt;
+  for (int i = 0; i < 50; ++i) longer.push_back(3);
+  EXPECT_EQ(miss(longer), std::pair(CacheMiss::kLonger, int64_t{192}));
+  Tokens changed = prompt;
+  changed[100] ^= 1;
+  EXPECT_EQ(miss(changed), std::pair(CacheMiss::kChanged, int64_t{100}));
+  run(*engine, greedy(random_prompt(2, 500), 1));  // takes all but a few pages
+  EXPECT_EQ(miss(longer).first, CacheMiss::kEvicted);
+  engine->clear_cache();
+  EXPECT_EQ(miss(longer).first, CacheMiss::kCleared);
+  Request scored = greedy(prompt, 1);
+  scored.prompt_logits = true;
+  EXPECT_EQ(run(*engine, std::move(scored)).done->usage.miss, CacheMiss::kUnused);
+}
+
 TEST(Engine, WindowsAndSeveralGroups) {
   const FakeModel model({.groups = {{.layers = 1, .kv_heads = 1, .head_dim = 1},
                                     {.layers = 1, .kv_heads = 1, .head_dim = 1, .window = 37},
