@@ -339,7 +339,7 @@ class MessageSink final : public ExchangeSink {
     message_ = {{"id", random_id("msg_")},  {"type", "message"},
                 {"role", "assistant"},      {"model", run.model().id},
                 {"content", Json::array()}, {"stop_reason", nullptr},
-                {"stop_sequence", nullptr}, {"usage", usage_json(run.prompt_tokens(), 0, 0)}};
+                {"stop_sequence", nullptr}, {"usage", usage_json(std::ssize(run.prompt()), 0, 0)}};
   }
 
   void begin() {
@@ -348,7 +348,7 @@ class MessageSink final : public ExchangeSink {
     send({{"type", "message_start"}, {"message", message_}});
   }
 
-  void event(int64_t, const ChatEvent& event) override {
+  void tell(int64_t, const ChatEvent& event) override {
     std::visit([&]<class T>(const T& e) { on(e); }, event);
   }
 

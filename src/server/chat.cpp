@@ -428,6 +428,9 @@ struct ChatRun::Impl {
   void add_usage(Running& answer, const Usage& usage) {
     if (!answer.resumed) {
       answer.usage.cached_tokens = usage.cached_tokens;
+      answer.usage.computed_tokens = usage.computed_tokens;
+      answer.usage.miss = usage.miss;
+      answer.usage.miss_position = usage.miss_position;
       answer.usage.queue_seconds = usage.queue_seconds;
     }
     answer.usage.prefill_seconds += usage.prefill_seconds;
@@ -462,6 +465,7 @@ struct ChatRun::Impl {
         break;
     }
     end.usage = answer.usage;
+    end.tokens = std::move(answer.tokens);
     count(answer, end.reason == EndReason::kCancelled ? model->counters->cancelled : model->counters->answers);
     sink.event(index, std::move(end));
   }
@@ -512,10 +516,21 @@ struct ChatRun::Impl {
   }
 
   void cancel(ChatSink& sink) {
+    for (Running& answer : answers) {
+      if (answer.generation) answer.generation->cancel();
+    }
+    // Within a step the engine says what it had done until then.
+    const Clock::time_point deadline = Clock::now() + std::chrono::seconds(2);
     for (size_t i = 0; i < answers.size(); ++i) {
-      if (answers[i].done) continue;
-      if (answers[i].generation) answers[i].generation->cancel();
-      answers[i].usage.generated_tokens = answers[i].sampled;
+      Running& answer = answers[i];
+      if (answer.done) continue;
+      while (answer.generation) {
+        const std::chrono::duration<double> left = deadline - Clock::now();
+        const std::optional<Event> event = answer.generation->next_within(left.count());
+        if (!event) break;
+        if (const auto* done = std::get_if<Done>(&*event)) add_usage(answer, done->usage);
+      }
+      answer.usage.generated_tokens = answer.sampled;
       finish(static_cast<int64_t>(i), {.reason = FinishReason::kCancelled}, sink);
     }
   }
@@ -556,7 +571,7 @@ struct ChatRun::Impl {
 ChatRun::ChatRun(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ChatRun::~ChatRun() = default;
 const ServedModel& ChatRun::model() const { return *impl_->model; }
-int64_t ChatRun::prompt_tokens() const { return std::ssize(impl_->prompt); }
+const std::vector<int32_t>& ChatRun::prompt() const { return impl_->prompt; }
 
 Answer<void> ChatRun::run(ChatSink& sink) {
   Answer<void> result = impl_->run(sink);

@@ -100,6 +100,9 @@ enum class EndReason : uint8_t {
 struct AnswerUsage {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
+  int64_t computed_tokens = 0;  // of the prompt, also when nobody waited for its end
+  CacheMiss miss = CacheMiss::kNone;
+  int64_t miss_position = 0;
   int64_t generated_tokens = 0;  // all, with reasoning and the one that ended it
   int64_t reasoning_tokens = 0;
   double queue_seconds = 0;
@@ -110,7 +113,8 @@ struct AnswerUsage {
 
 struct AnswerDone {
   EndReason reason = EndReason::kStop;
-  std::string stop_sequence;  // kStopSequence
+  std::string stop_sequence;    // kStopSequence
+  std::vector<int32_t> tokens;  // of the answer, with markers that were put in, without the one that ended it
   AnswerUsage usage;
 };
 
@@ -144,7 +148,7 @@ class ChatRun {
   ~ChatRun();
 
   const ServedModel& model() const;
-  int64_t prompt_tokens() const;
+  const std::vector<int32_t>& prompt() const;
 
   // Runs to the end of all answers. An error ends them all, after whatever was said before. When sink.alive() says no,
   // the generations are cancelled, AnswerDone{kCancelled} follows for each that had not ended, and the error says that

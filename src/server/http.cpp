@@ -218,10 +218,11 @@ Connection::Outcome Connection::read(HttpRequest& request, ApiError& error) {
 
 // ---- exchange ----
 
-Exchange::Exchange(Connection& connection, const HttpRequest& request, const std::atomic<bool>& abandoned)
+Exchange::Exchange(Connection& connection, const HttpRequest& request, const std::atomic<bool>& abandoned, Log log)
     : connection_(connection),
       request_(request),
       abandoned_(abandoned),
+      log_(std::move(log)),
       id_(random_id("req_")),
       last_sent_(Socket::Clock::now()),
       keep_alive_(request.keep_alive) {}

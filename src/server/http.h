@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -96,8 +97,9 @@ class Connection {
 // One request and the way to answer it. The answer is either respond(), or begin(), any number of write(), end().
 class Exchange {
  public:
-  // `abandoned`: set when running answers are to end.
-  Exchange(Connection& connection, const HttpRequest& request, const std::atomic<bool>& abandoned);
+  using Log = std::function<void(const Exchange& exchange, std::string_view fields)>;
+  // `abandoned`: set when running answers are to end. `log`: takes lines about a request that is not done yet.
+  Exchange(Connection& connection, const HttpRequest& request, const std::atomic<bool>& abandoned, Log log = {});
 
   const HttpRequest& request() const { return request_; }
   const std::string& id() const { return id_; }
@@ -126,6 +128,10 @@ class Exchange {
     fmt::format_to(std::back_inserter(notes_), " {}={}", name, value);
   }
   const std::string& notes() const { return notes_; }
+  // A line of its own, now, about what is going on: "name=value ...".
+  void log(std::string_view fields) const {
+    if (log_) log_(*this, fields);
+  }
 
  private:
   void send(std::string_view bytes);
@@ -134,6 +140,7 @@ class Exchange {
   Connection& connection_;
   const HttpRequest& request_;
   const std::atomic<bool>& abandoned_;
+  const Log log_;
   std::string id_;
   Headers headers_;
   std::string notes_;

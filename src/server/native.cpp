@@ -244,7 +244,7 @@ Answer<void> clear_cache(Exchange& exchange, const Models& models) {
 class InfillSink final : public ExchangeSink {
  public:
   using ExchangeSink::ExchangeSink;
-  void event(int64_t, const ChatEvent& event) override {
+  void tell(int64_t, const ChatEvent& event) override {
     whole.add(event);
     const auto* text = std::get_if<TextDelta>(&event);
     if (text != nullptr && exchange_.started()) send({{"content", text->text}, {"stop", false}});

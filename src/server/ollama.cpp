@@ -227,7 +227,7 @@ class OllamaSink final : public ExchangeSink {
 
   void begin() { exchange_.begin(200, "application/x-ndjson"); }
 
-  void event(int64_t, const ChatEvent& event) override {
+  void tell(int64_t, const ChatEvent& event) override {
     whole.add(event);
     std::visit([&]<class T>(const T& e) { on(e); }, event);
   }

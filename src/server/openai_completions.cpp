@@ -155,7 +155,7 @@ class CompletionSink final : public ExchangeSink {
     }
   }
 
-  void event(int64_t answer, const ChatEvent& event) override {
+  void tell(int64_t answer, const ChatEvent& event) override {
     WholeAnswer& whole = answers_[static_cast<size_t>(answer)];
     if (const auto* prompt = std::get_if<PromptScores>(&event)) prompt_scores_ = prompt->tokens;
     if (!call_.stream) {

@@ -54,7 +54,7 @@ class ResponseSink final : public ExchangeSink {
     send({{"type", "response.in_progress"}, {"response", response_}});
   }
 
-  void event(int64_t, const ChatEvent& event) override {
+  void tell(int64_t, const ChatEvent& event) override {
     std::visit([&]<class T>(const T& e) { on(e); }, event);
   }
 

@@ -17,12 +17,58 @@ void add_protocols(Server& server, Models& models) {
   add_native(server, models);
 }
 
+namespace {
+
+// Between two lines of the log about a prompt that is being read.
+constexpr double kProgressSeconds = 5;
+
+std::string_view name_of(CacheMiss miss) {
+  switch (miss) {
+    case CacheMiss::kNone:
+      return "none";
+    case CacheMiss::kNew:
+      return "new";
+    case CacheMiss::kLonger:
+      return "longer";
+    case CacheMiss::kChanged:
+      return "changed";
+    case CacheMiss::kEvicted:
+      return "evicted";
+    case CacheMiss::kCleared:
+      return "cleared";
+    case CacheMiss::kUnused:
+      return "unused";
+  }
+  return "none";
+}
+
+}  // namespace
+
+bool ExchangeSink::alive() {
+  if (exchange_.gone()) return false;
+  if (exchange_.started() && exchange_.quiet_seconds() >= kKeepaliveSeconds) keepalive();
+  return true;
+}
+
+void ExchangeSink::event(int64_t answer, const ChatEvent& event) {
+  if (const auto* progress = std::get_if<PromptProgress>(&event)) {
+    const auto now = Socket::Clock::now();
+    if (progress->done < progress->total && now - logged_ >= seconds(kProgressSeconds)) {
+      logged_ = now;
+      exchange_.log(fmt::format("read={} of={}", progress->done, progress->total));
+    }
+  }
+  tell(answer, event);
+}
+
 void note_run(Exchange& exchange, const ChatRun& run, const Answer<void>& result) {
   const AnswerUsage usage = run.usage();
   exchange.note("prompt", usage.prompt_tokens);
-  if (result) {  // what was computed of a prompt that nobody waited for, nobody counted
-    exchange.note("cached", usage.cached_tokens);
-    exchange.note("computed", usage.prompt_tokens - usage.cached_tokens);
+  exchange.note("cached", usage.cached_tokens);
+  exchange.note("computed", usage.computed_tokens);
+  if (usage.miss != CacheMiss::kNone) {
+    exchange.note("miss", name_of(usage.miss));
+    exchange.note("miss_at", usage.miss_position);
   }
   exchange.note("generated", usage.generated_tokens);
   if (usage.first_token_seconds >= 0) exchange.note("ttft", fmt::format("{:.3f}", usage.first_token_seconds));

@@ -16,25 +16,29 @@ inline constexpr double kKeepaliveSeconds = 10;
 class ExchangeSink : public ChatSink {
  public:
   explicit ExchangeSink(Exchange& exchange) : exchange_(exchange) {}
-  bool alive() final {
-    if (exchange_.gone()) return false;
-    if (exchange_.started() && exchange_.quiet_seconds() >= kKeepaliveSeconds) keepalive();
-    return true;
-  }
+  bool alive() final;
+  // The log hears how a long prompt goes on, tell() of everything.
+  void event(int64_t answer, const ChatEvent& event) final;
 
  protected:
+  virtual void tell(int64_t answer, const ChatEvent& event) = 0;
   // Writes what the protocol's clients take for life. Called only while an answer is being streamed.
   virtual void keepalive() {}
   Exchange& exchange_;
+
+ private:
+  Socket::Clock::time_point logged_ = Socket::Clock::now();
 };
 
 // Collects all answers of a request that is not streamed.
 class WholeSink final : public ExchangeSink {
  public:
   WholeSink(Exchange& exchange, int64_t answers) : ExchangeSink(exchange), answers(static_cast<size_t>(answers)) {}
-  void event(int64_t answer, const ChatEvent& event) override { answers[static_cast<size_t>(answer)].add(event); }
 
   std::vector<WholeAnswer> answers;
+
+ protected:
+  void tell(int64_t answer, const ChatEvent& event) override { answers[static_cast<size_t>(answer)].add(event); }
 };
 
 // Puts model, tokens, times and how it ended into the request's line of the log.

@@ -245,7 +245,12 @@ void Server::serve(Connection& connection) {
     const Connection::Outcome outcome = connection.read(request, error);
     if (outcome == Connection::Outcome::kClosed) return;
     const auto start = std::chrono::steady_clock::now();
-    Exchange exchange(connection, request, abandoned_);
+    const auto seconds = [&] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    Exchange exchange(connection, request, abandoned_, [&](const Exchange& e, std::string_view fields) {
+      log_line(e, fmt::format("seconds={:.3f} {}", seconds(), fields));
+    });
     if (draining_) exchange.close_after();
     if (outcome == Connection::Outcome::kRefused) {
       exchange.close_after();
@@ -259,7 +264,7 @@ void Server::serve(Connection& connection) {
       if (!guard) failed = to_api_error(std::move(guard).error());
       if (failed && !exchange.started()) refuse_with(exchange, *failed);
     }
-    log_line(exchange, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    log_line(exchange, fmt::format("status={} seconds={:.3f}{}", exchange.status(), seconds(), exchange.notes()));
     if (outcome == Connection::Outcome::kRefused) connection.socket().finish_sending();
     if (!exchange.reusable()) return;
   }
@@ -368,15 +373,15 @@ bool Server::has_key(const HttpRequest& request) const {
 
 // ---- log ----
 
-void Server::log_line(const Exchange& exchange, double seconds) const {
+void Server::log_line(const Exchange& exchange, std::string_view fields) const {
   const HttpRequest& request = exchange.request();
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
   gmtime_r(&now, &utc);
   char time[32];
   std::strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  std::string line = fmt::format("time={} id={} method={} path={} status={} seconds={:.3f}{}", time, exchange.id(),
-                                 request.method, request.path, exchange.status(), seconds, exchange.notes());
+  std::string line =
+      fmt::format("time={} id={} method={} path={} {}", time, exchange.id(), request.method, request.path, fields);
   // What clients send must not command a terminal, start a line of its own, or be no text at all.
   for (char& c : line) {
     if (c < 32 || c > 126) c = '?';

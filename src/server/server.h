@@ -76,7 +76,7 @@ class Server {
   bool allowed_host(const HttpRequest& request) const;
   bool allowed_origin(const HttpRequest& request) const;
   bool has_key(const HttpRequest& request) const;
-  void log_line(const Exchange& exchange, double seconds) const;
+  void log_line(const Exchange& exchange, std::string_view fields) const;
 
   ServerOptions options_;
   std::vector<Route> routes_;

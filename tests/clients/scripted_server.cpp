@@ -57,7 +57,10 @@ class ScriptedEngine final : public Engine {
  private:
   void play(Generation::State& state, const Rule& rule, std::string say, const Request& request) const {
     const auto prompt = std::ssize(request.prompt);
-    Done done{.usage = {.prompt_tokens = prompt, .cached_tokens = prompt / 2, .prefill_seconds = 0.01}};
+    Done done{.usage = {.prompt_tokens = prompt,
+                        .cached_tokens = prompt / 2,
+                        .computed_tokens = prompt - prompt / 2,
+                        .prefill_seconds = 0.01}};
     const auto sleep = [&](std::chrono::milliseconds time) {
       const auto end = std::chrono::steady_clock::now() + time;
       while (!state.cancelled() && std::chrono::steady_clock::now() < end) {
