@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <numeric>
+#include <span>
 #include <thread>
 
 #include "cli/agent/protocol.h"
@@ -26,8 +27,12 @@ struct AgentFlags {
   double time_scale = 1;
   double timeout_seconds = 600;
   bool ignore_eos = false;
+  bool check_cache = false;
   bool json = false;
 };
+
+// What a prefix cache of pages of 16 tokens may compute beyond what is new.
+constexpr int64_t kCacheSlack = 16;
 
 double seconds_between(Clock::time_point a, Clock::time_point b) {
   return std::chrono::duration<double>(b - a).count();
@@ -44,6 +49,7 @@ struct Outcome {
   double gap_seconds = 0;     // the longest time between two pieces with tokens
   int64_t pieces = 0;
   TokenCounts counts;
+  int64_t new_tokens = -1;  // of the prompt, beyond the longest beginning that was processed before; -1: not known
   std::string error;
 
   int64_t generated() const { return counts.generated >= 0 ? counts.generated : pieces; }
@@ -51,7 +57,38 @@ struct Outcome {
   double rate() const {
     return generated() > 1 && decode_seconds > 0 ? static_cast<double>(generated() - 1) / decode_seconds : 0;
   }
+  // Tokens that were computed although they had been before; 0 when nothing can be said.
+  int64_t computed_again() const {
+    if (new_tokens < 0 || counts.prompt < 0 || counts.cached < 0) return 0;
+    return std::max<int64_t>(0, counts.prompt - counts.cached - new_tokens - kCacheSlack);
+  }
 };
+
+// Finds the new tokens of each request: its prompt beyond the longest beginning that it shares with a prompt that was
+// read, or an answer that had ended, when it was sent.
+void find_new_tokens(std::vector<Outcome>& outcomes) {
+  for (Outcome& outcome : outcomes) {
+    const std::vector<int32_t>& prompt = outcome.counts.prompt_ids;
+    if (prompt.empty() || !outcome.error.empty()) continue;
+    int64_t longest = 0;
+    for (const Outcome& other : outcomes) {
+      if (other.pieces == 0 || other.sent_seconds + other.first_seconds > outcome.sent_seconds) continue;
+      const std::vector<int32_t>& before = other.counts.prompt_ids;
+      const auto common = [](std::span<const int32_t> a, std::span<const int32_t> b) {
+        return std::ranges::mismatch(a, b).in1 - a.begin();
+      };
+      int64_t shared = common(prompt, before);
+      // The last token of an answer was sampled and not processed.
+      const std::vector<int32_t>& answer = other.counts.answer_ids;
+      if (shared == std::ssize(before) && !answer.empty() &&
+          other.sent_seconds + other.total_seconds <= outcome.sent_seconds) {
+        shared += common(std::span(prompt).subspan(before.size()), std::span(answer).first(answer.size() - 1));
+      }
+      longest = std::max(longest, shared);
+    }
+    outcome.new_tokens = std::ssize(prompt) - longest;
+  }
+}
 
 class Replay {
  public:
@@ -152,6 +189,7 @@ class Replay {
     Json body = protocol_.body(history, model_, request.max_tokens);
     if (copy > 0) mark_copy(body, copy);
     if (flags_.ignore_eos) body["ignore_eos"] = true;
+    if (flags_.check_cache) body["return_token_ids"] = true;
     body.update(request.extra);
     const std::string text = server::dump(body);
 
@@ -242,6 +280,10 @@ struct Summary {
   int64_t prompt = 0, cached = 0, generated = 0;
   int64_t counted = 0;        // requests whose prompt is known
   int64_t cache_counted = 0;  // requests whose cached tokens are known
+  int64_t fresh = 0;          // tokens that were new
+  int64_t fresh_counted = 0;  // requests of which that is known
+  int64_t again = 0;          // tokens computed again, of the request that has most
+  int64_t again_line = 0;
 
   Summary(const std::vector<Outcome>& outcomes, double wall_seconds)
       : requests(std::ssize(outcomes)), seconds(wall_seconds) {
@@ -260,6 +302,8 @@ struct Summary {
       generated += outcome.generated();
       if (outcome.counts.prompt >= 0) ++counted, prompt += outcome.counts.prompt;
       if (outcome.counts.cached >= 0) ++cache_counted, cached += outcome.counts.cached;
+      if (outcome.new_tokens >= 0) ++fresh_counted, fresh += outcome.new_tokens;
+      if (outcome.computed_again() > again) again = outcome.computed_again(), again_line = outcome.line;
     }
   }
 };
@@ -288,6 +332,10 @@ Json json_of(const AgentFlags& flags, const ServedModel& model, const Summary& s
         {"computed", known(cache_known, s.prompt - s.cached)},
         {"generated", s.generated}}},
       {"results", Json::array()}};
+  if (flags.check_cache) {
+    document["tokens"]["new"] = known(s.fresh_counted > 0, s.fresh);
+    document["tokens"]["most_computed_again"] = known(s.fresh_counted > 0, s.again);
+  }
   for (const Outcome& o : outcomes) {
     Json row = {{"line", o.line},
                 {"session", o.session},
@@ -299,6 +347,7 @@ Json json_of(const AgentFlags& flags, const ServedModel& model, const Summary& s
                 {"prompt_tokens", known(o.counts.prompt >= 0, o.counts.prompt)},
                 {"cached_tokens", known(o.counts.cached >= 0, o.counts.cached)},
                 {"generated_tokens", o.generated()}};
+    if (flags.check_cache) row["new_tokens"] = known(o.new_tokens >= 0, o.new_tokens);
     if (!o.error.empty()) row["error"] = o.error;
     document["results"].push_back(std::move(row));
   }
@@ -320,6 +369,11 @@ void print_summary(const AgentFlags& flags, const ServedModel& model, const Trac
     const double share = s.prompt > 0 ? 100 * static_cast<double>(s.cached) / static_cast<double>(s.prompt) : 0;
     print("{:<28} {:>10} ({:.1f} %)\n", "  cached", s.cached, share);
     print("{:<28} {:>10}\n", "  computed", s.prompt - s.cached);
+    if (s.fresh_counted > 0) {
+      print("{:<28} {:>10}\n", "  new", s.fresh);
+      print("{:<28} {:>10}", "most computed again", s.again);
+      print("{}\n", s.again > 0 ? fmt::format(" (line {})", s.again_line) : "");
+    }
   } else {
     print("{:<28} {:>10}\n", "  cached", "not told");
   }
@@ -328,7 +382,23 @@ void print_summary(const AgentFlags& flags, const ServedModel& model, const Trac
   print("{:<28} {:>10}\n", "errors", s.errors);
 }
 
+Result<void> check_cache(const std::vector<Outcome>& outcomes, const Summary& s) {
+  if (s.fresh_counted < s.requests - s.empty || s.cache_counted < s.requests - s.empty) {
+    return fail(ErrorCode::kUnsupported,
+                "--check-cache: the server does not tell cached tokens, or the ids of its tokens (return_token_ids)");
+  }
+  if (s.again == 0) return {};
+  const auto bad = std::ranges::count_if(outcomes, [](const Outcome& o) { return o.computed_again() > 0; });
+  return fail(ErrorCode::kInternal,
+              "--check-cache: {} of {} requests computed more than their new tokens and {}; the worst was line {}: {} "
+              "more",
+              bad, s.requests, kCacheSlack, s.again_line, s.again);
+}
+
 Result<void> bench_agent(const AgentFlags& flags) {
+  if (flags.check_cache && flags.api != "openai") {
+    return fail(ErrorCode::kUsage, "--check-cache needs --api openai: the others have no ids of tokens");
+  }
   HEARTH_ASSIGN(const std::string text, read_text(flags.trace));
   HEARTH_ASSIGN(const Trace trace, read_trace(flags.trace, text));
   constexpr int64_t kMostThreads = 1000;
@@ -340,7 +410,8 @@ Result<void> bench_agent(const AgentFlags& flags) {
   ServedModel model;
   HEARTH_ASSIGN(model, ask_for_model(client, flags.server.model));
   Replay replay(flags, trace, client, model.id);
-  const std::vector<Outcome> outcomes = replay.run();
+  std::vector<Outcome> outcomes = replay.run();
+  if (flags.check_cache) find_new_tokens(outcomes);
   const Summary summary(outcomes, replay.seconds());
   if (flags.json) {
     print("{}\n", json_of(flags, model, summary, outcomes).dump(2, ' ', false, Json::error_handler_t::replace));
@@ -349,6 +420,7 @@ Result<void> bench_agent(const AgentFlags& flags) {
   }
   const int64_t unsent = std::ssize(trace.requests) * flags.copies - summary.requests;
   if (summary.errors == 0 && unsent > 0 && replay.failure()) return *replay.failure();
+  if (summary.errors == 0 && flags.check_cache) return check_cache(outcomes, summary);
   if (summary.errors == 0) return {};
   const auto failed = std::ranges::find_if(outcomes, [](const Outcome& o) { return !o.error.empty(); });
   return fail(ErrorCode::kIo, "{} of {} requests failed{}; the first was line {}: {}", summary.errors, summary.requests,
@@ -377,6 +449,8 @@ void add_bench_agent(CLI::App& bench, Body& chosen) {
       ->check(CLI::Range(0.1, 86400.0));
   command->add_flag("--ignore-eos", flags->ignore_eos,
                     "Ask for max_tokens tokens whatever the model wants (Hearth, llama.cpp, vLLM)");
+  command->add_flag("--check-cache", flags->check_cache,
+                    "Fail when a request computes more than what is new in its prompt, and 16 tokens (Hearth, vLLM)");
   command->add_flag("--json", flags->json, "Print one JSON object, with every request");
 }
 

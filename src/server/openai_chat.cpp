@@ -11,6 +11,7 @@ struct ChatCall {
   bool stream = false;
   bool include_usage = false;
   bool show_progress = false;
+  bool token_ids = false;  // of prompt and answer, as vLLM gives them
 };
 
 Answer<ToolChoice> read_tool_choice(const Json& value) {
@@ -73,6 +74,7 @@ Answer<ChatCall> read_call(Json body) {
     if (o.error()) return *o.error();
   }
   call.show_progress = f.boolean("return_progress").value_or(false);
+  call.token_ids = f.boolean("return_token_ids").value_or(false);
   chat.parallel_tool_calls = f.boolean("parallel_tool_calls").value_or(true);
   auto best = f.integer("top_logprobs", 0, kMaxTopLogprobs);
   if (f.boolean("logprobs").value_or(false)) chat.limits.top_logprobs = best.value_or(0);
@@ -109,23 +111,26 @@ struct Head {
   }
 };
 
-Json whole_json(const Head& head, const std::vector<WholeAnswer>& answers, const ChatRun& run, bool logprobs) {
+Json whole_json(const Head& head, const std::vector<WholeAnswer>& answers, const ChatRun& run, const ChatCall& call) {
+  const bool logprobs = call.chat.limits.top_logprobs.has_value();
   Json choices = Json::array();
   for (size_t i = 0; i < answers.size(); ++i) {
     const WholeAnswer& answer = answers[i];
     Json message = {{"role", "assistant"}, {"content", answer.text}};
     if (answer.text.empty() && !answer.calls.empty()) message["content"] = nullptr;
     if (!answer.reasoning.empty()) message["reasoning_content"] = answer.reasoning;
-    for (const WholeAnswer::Call& call : answer.calls) {
+    for (const WholeAnswer::Call& made : answer.calls) {
       message["tool_calls"].push_back(
-          {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+          {{"id", made.id}, {"type", "function"}, {"function", {{"name", made.name}, {"arguments", made.arguments}}}});
     }
     choices.push_back({{"index", i},
                        {"message", std::move(message)},
                        {"logprobs", logprobs ? scores_json(answer.scores) : Json()},
                        {"finish_reason", finish_reason(answer.done.reason)}});
+    if (call.token_ids) choices.back()["token_ids"] = answer.done.tokens;
   }
   Json body = head.json("chat.completion");
+  if (call.token_ids) body["prompt_token_ids"] = run.prompt();
   body["choices"] = std::move(choices);
   body["usage"] = usage_json(run.usage());
   body["timings"] = timings_json(run.usage());
@@ -142,8 +147,18 @@ class StreamSink final : public ExchangeSink {
     for (int64_t i = 0; i < std::ssize(scores_); ++i) delta(i, {{"role", "assistant"}, {"content", ""}});
   }
 
-  void event(int64_t answer, const ChatEvent& event) override {
+  void tell(int64_t answer, const ChatEvent& event) override {
     std::visit([&]<class T>(const T& e) { on(answer, e); }, event);
+  }
+
+  // Those of the prompt, once; those of each answer come with its end.
+  void token_ids(const std::vector<int32_t>& prompt) {
+    if (!call_.token_ids) return;
+    Json chunk = head_.json("chat.completion.chunk");
+    chunk["choices"] = Json::array({Json{{"index", 0}, {"delta", Json::object()}, {"finish_reason", nullptr}}});
+    if (call_.include_usage) chunk["usage"] = nullptr;
+    chunk["prompt_token_ids"] = prompt;
+    send(chunk);
   }
 
   void end(const AnswerUsage& usage) {
@@ -191,12 +206,12 @@ class StreamSink final : public ExchangeSink {
   void on(int64_t answer, const TokenScores& e) { scores_[static_cast<size_t>(answer)].push_back(e); }
   void on(int64_t answer, const AnswerDone& e) {
     if (e.reason == EndReason::kCancelled) return;  // an error follows
-    delta(answer, Json::object(), finish_reason(e.reason), call_.include_usage ? nullptr : &e.usage);
+    delta(answer, Json::object(), finish_reason(e.reason), &e);
   }
 
   void call_delta(int64_t answer, Json call) { delta(answer, {{"tool_calls", Json::array({std::move(call)})}}); }
 
-  void delta(int64_t answer, Json delta, std::string_view finish = {}, const AnswerUsage* usage = nullptr) {
+  void delta(int64_t answer, Json delta, std::string_view finish = {}, const AnswerDone* done = nullptr) {
     Json choice = {{"index", answer}, {"delta", std::move(delta)}};
     std::vector<TokenScores>& scores = scores_[static_cast<size_t>(answer)];
     if (!scores.empty()) {
@@ -204,10 +219,11 @@ class StreamSink final : public ExchangeSink {
       scores.clear();
     }
     choice["finish_reason"] = finish.empty() ? Json() : Json(finish);
+    if (done != nullptr && call_.token_ids) choice["token_ids"] = done->tokens;
     Json chunk = head_.json("chat.completion.chunk");
     chunk["choices"] = Json::array({std::move(choice)});
     if (call_.include_usage) chunk["usage"] = nullptr;
-    if (usage != nullptr) chunk["timings"] = timings_json(*usage);
+    if (done != nullptr && !call_.include_usage) chunk["timings"] = timings_json(done->usage);
     send(chunk);
   }
 
@@ -228,6 +244,7 @@ Answer<void> answer_chat(Exchange& exchange, const Models& models) {
     StreamSink sink(exchange, head, call);
     exchange.header("Cache-Control", "no-cache");
     sink.begin();
+    sink.token_ids(run->prompt());
     Answer<void> result = run->run(sink);
     note_run(exchange, *run, result);
     if (!result) {
@@ -241,7 +258,7 @@ Answer<void> answer_chat(Exchange& exchange, const Models& models) {
   Answer<void> result = run->run(sink);
   note_run(exchange, *run, result);
   if (!result) return result;
-  respond_json(exchange, 200, whole_json(head, sink.answers, *run, call.chat.limits.top_logprobs.has_value()));
+  respond_json(exchange, 200, whole_json(head, sink.answers, *run, call));
   return {};
 }
 

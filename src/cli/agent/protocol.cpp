@@ -17,6 +17,13 @@ void take_count(const Json& value, int64_t& count) {
   if (value.is_number_integer()) count = value.get<int64_t>();
 }
 
+void take_ids(const Json& value, std::vector<int32_t>& ids) {
+  if (!value.is_array()) return;
+  for (const Json& id : value) {
+    if (id.is_number_integer()) ids.push_back(id.get<int32_t>());
+  }
+}
+
 Result<Json> parse_event(std::string_view data) {
   if (server::Answer<Json> json = server::parse_json(data)) return *std::move(json);
   return fail(ErrorCode::kInvalidInput, "an event of the stream is not a JSON object: {}", data.substr(0, 80));
@@ -58,6 +65,7 @@ class OpenAiStream final : public AnswerStream {
     take_count(member(usage, "completion_tokens"), counts_.generated);
     take_count(member(member(json, "timings"), "cache_n"), counts_.cached);
     take_count(member(member(usage, "prompt_tokens_details"), "cached_tokens"), counts_.cached);
+    take_ids(member(json, "prompt_token_ids"), counts_.prompt_ids);
     Step step;
     const Json& choices = member(json, "choices");
     if (!choices.is_null() && !choices.is_array()) {
@@ -65,6 +73,7 @@ class OpenAiStream final : public AnswerStream {
                   server::excerpt(choices));
     }
     if (choices.empty()) return step;
+    take_ids(member(choices[0], "token_ids"), counts_.answer_ids);
     const Json& delta = member(choices[0], "delta");
     step.tokens = has_text(member(delta, "content")) || has_text(member(delta, "reasoning_content")) ||
                   has_text(member(delta, "reasoning")) || !member(delta, "tool_calls").empty();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/agent/trace.h"
 
@@ -15,6 +16,7 @@ struct TokenCounts {
   int64_t prompt = -1;
   int64_t cached = -1;  // of the prompt
   int64_t generated = -1;
+  std::vector<int32_t> prompt_ids, answer_ids;  // with "return_token_ids"; empty: it does not
 };
 
 // Follows one streamed answer.
