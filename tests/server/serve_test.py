@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Serves the model in the box and talks to it as clients do: serve_test.py PATH/TO/hearth [unittest arguments]."""
+import concurrent.futures
 import http.client
 import json
 import os
@@ -213,6 +214,87 @@ class CacheFile(unittest.TestCase):
         server = Serve()
         self.assertEqual(server.post("/v1/cache/save", {})[0], 400)
         server.stop()
+
+
+class Deterministic(unittest.TestCase):
+    """With --deterministic an answer has the same bits whatever else runs, whatever is cached and wherever that is from."""
+
+    STORY = "Once upon a time a fox and a bear went into the deep dark wood to look for a friend. "
+    SYSTEM = {"role": "system", "content": "You are a friendly teller of stories. " + STORY * 24}
+
+    def requests(self):
+        chat, ask = "/v1/chat/completions", lambda text: [self.SYSTEM, {"role": "user", "content": text}]
+        scores = {"logprobs": True, "top_logprobs": 3, "temperature": 0, "max_tokens": 40}
+        yield chat, {"messages": HI} | scores
+        yield chat, {"messages": ask("Tell me of the fox.")} | scores
+        yield chat, {"messages": ask("Tell me of the bear. " + self.STORY * 20)} | scores | {"ignore_eos": True, "max_tokens": 90}
+        yield chat, {"messages": ask("Tell me of the bear. " + self.STORY * 40)} | scores | {"stop": [" the"]}
+        yield chat, {"messages": ask("Tell me of the wood.")} | scores | {"temperature": 1.3, "seed": 7, "n": 3, "ignore_eos": True}
+        yield chat, {"messages": ask("What is 7 + 5?"), "reasoning_effort": "high", "thinking_budget": 6} | scores
+        yield chat, {"messages": HI, "response_format": {"type": "json_object"}, "temperature": 1, "seed": 3, "max_tokens": 60}
+        yield chat, {"messages": ask("What is the weather in Hamburg?"), "tools": [TOOL], "tool_choice": "required", "temperature": 0, "max_tokens": 60}
+        yield "/v1/completions", {"prompt": self.STORY * 60, "logprobs": 3, "temperature": 0, "max_tokens": 40}
+        yield "/v1/completions", {"prompt": self.STORY * 60 + "The end", "logprobs": 3, "temperature": 0.7, "seed": 1, "max_tokens": 40}
+        yield "/v1/completions", {"prompt": self.STORY * 8, "echo": True, "logprobs": 1, "temperature": 0, "max_tokens": 8}
+
+    def serve(self, *args, context=4096):
+        server = Serve("--deterministic", *args, context=context)
+        self.addCleanup(server.stop)
+        self.assertTrue(server.port, server.lines)
+        return server
+
+    def ask(self, server, path, body):
+        """What was answered, and how much of its prompt was cached."""
+        status, _, answer = server.post(path, body)
+        self.assertEqual(status, 200, answer)
+        for choice in answer["choices"]:
+            for call in choice.get("message", {}).get("tool_calls", []):
+                del call["id"]
+        return answer["choices"], answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+    def cold(self, server):
+        answers = []
+        for path, body in self.requests():
+            server.ask("DELETE", "/v1/cache")
+            choices, cached = self.ask(server, path, body)
+            self.assertEqual(cached, 0)
+            answers.append(choices)
+        return answers
+
+    def test_cached_batched_and_resumed_answers_have_the_bits_of_cold_ones(self):
+        requests = list(self.requests())
+        with tempfile.TemporaryDirectory() as folder:
+            # Few pages: answers give way to each other and begin again.
+            server = self.serve("--prompt-cache", f"{folder}/cache")
+            cold = self.cold(server)
+            self.assertGreater(len({json.dumps(c) for c in cold}), 9)
+
+            def check(index, cached=0):
+                choices, found = self.ask(server, *requests[index])
+                self.assertEqual(choices, cold[index], requests[index])
+                self.assertGreaterEqual(found, cached)
+
+            for index in (1, 2, 3, 8, 9):  # from another's prefix, then from its own
+                check(index)
+                check(index, cached=256)
+            for seed in range(3):
+                server.ask("DELETE", "/v1/cache")
+                order = list(range(len(requests))) * 2
+                random.Random(seed).shuffle(order)
+                with concurrent.futures.ThreadPoolExecutor(len(order)) as pool:
+                    list(pool.map(check, order))
+            with server.socket() as s:  # one who leaves in the middle
+                s.sendall(request_bytes(requests[3][0], requests[3][1] | {"stream": True}))
+                s.recv(100)
+            check(3)
+            check(1)
+            self.assertEqual(server.stop(), 0, server.lines)
+
+            server = self.serve("--prompt-cache", f"{folder}/cache")
+            check(1, cached=256)
+            check(3, cached=256)
+            for index in range(len(requests)):
+                check(index)
 
 
 class ChatCompletions(Served):
