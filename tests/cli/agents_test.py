@@ -166,6 +166,34 @@ class BenchAgent(unittest.TestCase):
         self.assertEqual((report["empty_answers"], report["results"][1]["ttft_seconds"]), (1, None))
         self.assertEqual(report["ttft_seconds"]["mean"], report["results"][0]["ttft_seconds"])
 
+    def test_what_is_computed_again_is_found(self):
+        ids = {"a": list(range(100)), "b": [*range(100), 7, 8, 9, *range(50)], "c": [5, *range(99)]}
+
+        def answer(cached):
+            def reply(handler, body, number):
+                self.assertEqual(body["return_token_ids"], True)
+                prompt = ids[body["messages"][-1]["content"]]
+                events = [{"choices": [{"delta": {"content": "x"}}], "prompt_token_ids": prompt},
+                          {"choices": [{"delta": {}, "finish_reason": "stop", "token_ids": [7, 8, 10]}]},
+                          {"choices": [], "usage": {"prompt_tokens": len(prompt), "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": cached[number]}}}]
+                handler.stream("".join(f"data: {json.dumps(e)}\n\n" for e in events) + "data: [DONE]\n\n")
+            return reply
+
+        lines = [line(edits=[user(c)]) for c in "abc"]
+        # b begins with a and what was answered to it but its last token, which nobody processed: 102 tokens are known.
+        for cached, again in ((0, 96, 0), 0), ((0, 86, 0), 0), ((0, 85, 0), 1), ((0, 0, 0), 86):
+            with MockServer(answer=answer(cached)) as server:
+                done = self.bench(server, lines, "--check-cache", "--json")
+            tokens = json.loads(done.stdout)["tokens"]
+            self.assertEqual((tokens["new"], tokens["most_computed_again"]), (100 + 51 + 100, again))
+            if again:
+                self.check_fails(done, "line 2", f"{again} more")
+            else:
+                self.assertEqual(done.returncode, 0, done.stderr)
+        with MockServer() as server:
+            self.check_fails(self.bench(server, lines, "--check-cache"), "return_token_ids")
+            self.check_fails(self.bench(server, lines, "--check-cache", "--api", "anthropic"), "--api openai", code=2)
+
     def test_silence_has_a_limit(self):
         import time
         with MockServer(answer=lambda handler, body, number: time.sleep(3)) as server:
