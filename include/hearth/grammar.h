@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,12 +17,16 @@ struct GrammarSource {
     kJsonObject,  // any JSON object; `text` is empty
     kJsonSchema,  // `text` is a JSON Schema
     kToolCalls,  // calls in the model's own form; `text` is JSON: {"tools": [...], "name": null or the one that must be
-                 // called, "parallel": more calls may follow, "opened": OutputMarkers::tool_call_open stands already}.
-                 // Of a tool that is not "strict", keywords that no grammar can say are left out
+                 // called, "parallel": more calls may follow, "opened": OutputMarkers::tool_call_open stands already,
+                 // "or_schema": null or a JSON Schema that the answer may follow instead of calling}. Of a tool that is
+                 // not "strict", keywords that no grammar can say are left out
     kGbnf,       // `text` is a grammar in llama.cpp's GBNF; starts at the rule root
   };
   Kind kind = Kind::kJson;
   std::string text;
+  // Asked while it is compiled, which may take a second. False: nobody waits any longer, and compiling ends with
+  // kCancelled.
+  std::function<bool()> wanted;
 };
 
 // A grammar at work on one answer.

@@ -477,6 +477,7 @@ Answer<void> answer_messages(Exchange& exchange, const Models& models) {
   HEARTH_ASSIGN(Json body, body_of(exchange));
   HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   HEARTH_ASSIGN(MessagesCall call, read_call(body));
+  call.chat.limits.wanted = wanted_by(exchange);
   HEARTH_ASSIGN(std::unique_ptr<ChatRun> run, ChatRun::chat(model, std::move(call.chat)));
   MessageSink sink(exchange, call, *run);
   if (call.stream) sink.begin();

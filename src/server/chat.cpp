@@ -133,12 +133,29 @@ Answer<Conversation> make_conversation(const ServedModel& model, ChatRequest& re
 
 // ---- the form of answers ----
 
-std::string calls_json(const ChatRequest& request, bool opened) {
+GrammarSource calls(const ChatRequest& request, bool opened, Json or_schema = nullptr) {
   const bool named = request.tool_choice.kind == ToolChoice::Kind::kNamed;
-  return dump({{"tools", request.tools},
-               {"name", named ? Json(request.tool_choice.name) : Json()},
-               {"parallel", request.parallel_tool_calls && !named},
-               {"opened", opened}});
+  return {.kind = GrammarSource::Kind::kToolCalls,
+          .text = dump({{"tools", request.tools},
+                        {"name", named ? Json(request.tool_choice.name) : Json()},
+                        {"parallel", request.parallel_tool_calls && !named},
+                        {"opened", opened},
+                        {"or_schema", std::move(or_schema)}})};
+}
+
+Result<std::shared_ptr<const Grammar>> compile(const ServedModel& model, GrammarSource source,
+                                               const AnswerLimits& limits) {
+  source.wanted = limits.wanted;
+  return model.text().compile(source);
+}
+
+// An answer of that form, or calls: the model chooses.
+Answer<GrammarSource> format_or_calls(const ChatRequest& request, const GrammarSource& format) {
+  if (format.kind == GrammarSource::Kind::kJsonObject) return calls(request, false, {{"type", "object"}});
+  if (format.kind == GrammarSource::Kind::kJsonSchema) return calls(request, false, Json::parse(format.text));
+  return invalid("grammar",
+                 "grammar: it does not go together with a free choice of tools; a JSON Schema does, and tool_choice "
+                 "none or required");
 }
 
 // A call that the model makes by its own choice gets arguments as its tool wants them, where a marker tells that one
@@ -147,11 +164,11 @@ Answer<Constraint> free_calls(const ServedModel& model, const ChatRequest& reque
   Constraint constraint;
   const std::string& marker = model.text().output_markers().tool_call_open;
   if (marker.empty()) return constraint;
-  auto grammar = model.text().compile({.kind = GrammarSource::Kind::kToolCalls, .text = calls_json(request, true)});
+  auto grammar = compile(model, calls(request, true), request.limits);
   if (!grammar) {
     const bool strict = std::ranges::any_of(
         request.tools, [](const Json& tool) { return tool["function"].value("strict", Json()) == true; });
-    if (strict) return std::move(grammar).error();
+    if (strict || grammar.error().code == ErrorCode::kCancelled) return std::move(grammar).error();
     return constraint;
   }
   return Constraint{.grammar = *std::move(grammar), .after = marker, .repeats = true};
@@ -625,16 +642,14 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::chat(std::shared_ptr<ServedModel> mode
       request.tool_choice.kind == ToolChoice::Kind::kRequired || request.tool_choice.kind == ToolChoice::Kind::kNamed;
   std::optional<GrammarSource> source = request.limits.format;
   if (must_call) {
-    source = GrammarSource{.kind = GrammarSource::Kind::kToolCalls, .text = calls_json(request, false)};
+    source = calls(request, false);
   } else if (source && !impl->tools_json.empty()) {
-    return invalid("response_format",
-                   "response_format: an answer of one form and a free choice of tools do not go together here; set "
-                   "tool_choice to none or required");
+    HEARTH_ASSIGN(source, format_or_calls(request, *source));
   }
   if (!source && !impl->tools_json.empty()) {
     HEARTH_ASSIGN(impl->base.constraint, free_calls(*model, request));
   } else if (source) {
-    HEARTH_ASSIGN(impl->base.constraint.grammar, text.compile(*source));
+    HEARTH_ASSIGN(impl->base.constraint.grammar, compile(*model, *std::move(source), request.limits));
     const auto parser = text.parse_output({.tools_json = impl->tools_json, .prompt_text = impl->prompt_text});
     if (parser->in_reasoning()) impl->base.constraint.after = text.output_markers().reasoning_close;
   }
@@ -651,7 +666,7 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::completion(std::shared_ptr<ServedModel
   if (impl->prompt.empty()) return invalid("prompt", "prompt: it is empty; it must have at least one token");
   HEARTH_TRY(check_length(std::ssize(impl->prompt), impl->base, *model));
   if (request.limits.format) {
-    HEARTH_ASSIGN(impl->base.constraint.grammar, model->text().compile(*request.limits.format));
+    HEARTH_ASSIGN(impl->base.constraint.grammar, compile(*model, *request.limits.format, request.limits));
   }
   impl->prompt_logprobs = request.prompt_logprobs;
   HEARTH_TRY(impl->enter(request.limits.n));

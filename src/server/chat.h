@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,7 @@ struct AnswerLimits {
   std::optional<int64_t> top_logprobs;
   std::optional<GrammarSource> format;
   bool ignore_end = false;
+  std::function<bool()> wanted;  // false: nobody waits for the answer any longer; none: somebody does
 };
 inline constexpr int64_t kMaxAnswers = 16;
 inline constexpr int64_t kMaxTopLogprobs = 100;

@@ -193,7 +193,7 @@ Answer<void> apply_template(Exchange& exchange, const Models& models) {
 
 // The model of ?model= if it is loaded: one that is not has no cache, and is not loaded for it.
 Answer<std::shared_ptr<ServedModel>> loaded_model(Exchange& exchange, const Models& models) {
-  const Models::State state = models.state(model_in_query(exchange.request()));
+  const Models::State state = models.state(in_query(exchange.request(), "model"));
   if (state.model) return state.model;
   return refuse(Refusal::kUnavailable, fmt::format("the model {} is not loaded, and so has no cache", state.id));
 }
@@ -290,6 +290,7 @@ Answer<void> infill(Exchange& exchange, const Models& models) {
   const bool stream = f.boolean("stream").value_or(false);
   if (f.error()) return *f.error();
   HEARTH_ASSIGN(request.prompt, fim_prompt(*model, fim));
+  request.limits.wanted = wanted_by(exchange);
   HEARTH_ASSIGN(std::unique_ptr<ChatRun> run, ChatRun::completion(model, std::move(request)));
   if (stream) {
     exchange.header("Cache-Control", "no-cache");

@@ -342,6 +342,7 @@ Answer<void> answer_call(Exchange& exchange, const Models& models,
   const std::string name = asked.is_string() ? asked.get<std::string>() : model->id;
   if (call.load_only) return answer_loaded(exchange, call, name);
   std::unique_ptr<ChatRun> run;
+  std::visit([&](auto& request) { request.limits.wanted = wanted_by(exchange); }, call.request);
   if (auto* chat = std::get_if<ChatRequest>(&call.request)) {
     HEARTH_ASSIGN(run, ChatRun::chat(model, *chat));
   } else {

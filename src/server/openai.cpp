@@ -70,10 +70,14 @@ Answer<std::optional<GrammarSource>> read_format(const Json& body) {
     }
     if (f.error()) return *f.error();
   }
+  const auto take = [&](std::string_view name, GrammarSource other) {
+    if (source) fields.reject(name, "an answer has one form; give one of response_format, json_schema and grammar");
+    source = std::move(other);
+  };
   // As llama.cpp has them.
-  if (const Json* schema = fields.object("json_schema")) source = GrammarSource{Kind::kJsonSchema, dump(*schema)};
+  if (const Json* schema = fields.object("json_schema")) take("json_schema", {Kind::kJsonSchema, dump(*schema)});
   if (auto grammar = fields.text("grammar"); grammar && !grammar->empty()) {
-    source = GrammarSource{Kind::kGbnf, *std::move(grammar)};
+    take("grammar", {Kind::kGbnf, *std::move(grammar)});
   }
   if (fields.error()) return *fields.error();
   return source;

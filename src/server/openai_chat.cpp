@@ -238,6 +238,7 @@ Answer<void> answer_chat(Exchange& exchange, const Models& models) {
   HEARTH_ASSIGN(Json body, body_of(exchange));
   HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   HEARTH_ASSIGN(ChatCall call, read_call(std::move(body)));
+  call.chat.limits.wanted = wanted_by(exchange);
   HEARTH_ASSIGN(std::unique_ptr<ChatRun> run, ChatRun::chat(model, call.chat));
   Head head{.model = model->id};
   if (call.stream) {

@@ -249,7 +249,8 @@ void add_usage(AnswerUsage& sum, const AnswerUsage& usage) {
 Answer<void> answer_completion(Exchange& exchange, const Models& models) {
   HEARTH_ASSIGN(Json body, body_of(exchange));
   HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
-  HEARTH_ASSIGN(const CompletionCall call, read_call(body, *model));
+  HEARTH_ASSIGN(CompletionCall call, read_call(body, *model));
+  call.limits.wanted = wanted_by(exchange);
   const Head head{.model = model->id};
   CompletionSink sink(exchange, head, call, model->text());
   AnswerUsage usage;

@@ -61,6 +61,17 @@ void ExchangeSink::event(int64_t answer, const ChatEvent& event) {
   tell(answer, event);
 }
 
+std::function<bool()> wanted_by(Exchange& exchange) {
+  return [&exchange, looked = Socket::Clock::now(), there = true]() mutable {
+    const auto now = Socket::Clock::now();
+    if (there && now - looked >= std::chrono::milliseconds(20)) {
+      looked = now;
+      there = !exchange.gone();
+    }
+    return there;
+  };
+}
+
 void note_run(Exchange& exchange, const ChatRun& run, const Answer<void>& result) {
   const AnswerUsage usage = run.usage();
   exchange.note("prompt", usage.prompt_tokens);
@@ -93,13 +104,14 @@ void write_event(Exchange& exchange, const Json& event) {
 
 Answer<Json> body_of(const Exchange& exchange) { return parse_json(exchange.request().body); }
 
-std::string model_in_query(const HttpRequest& request) {
+std::string in_query(const HttpRequest& request, std::string_view name) {
   std::string_view rest = request.query;
   while (!rest.empty()) {
     const std::string_view field = rest.substr(0, rest.find('&'));
     rest.remove_prefix(std::min(rest.size(), field.size() + 1));
-    constexpr std::string_view kName = "model=";
-    if (field.starts_with(kName)) return percent_decoded(field.substr(kName.size())).value_or("");
+    if (field.size() > name.size() && field.starts_with(name) && field[name.size()] == '=') {
+      return percent_decoded(field.substr(name.size() + 1)).value_or("");
+    }
   }
   return {};
 }
@@ -124,7 +136,7 @@ Answer<std::shared_ptr<ServedModel>> model_for(Exchange& exchange, const Models&
 }
 
 Answer<std::shared_ptr<ServedModel>> model_for(Exchange& exchange, const Models& models) {
-  return wait_for_model(exchange, models, model_in_query(exchange.request()));
+  return wait_for_model(exchange, models, in_query(exchange.request(), "model"));
 }
 
 }  // namespace hearth::server

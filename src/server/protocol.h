@@ -30,6 +30,9 @@ class ExchangeSink : public ChatSink {
   Socket::Clock::time_point logged_ = Socket::Clock::now();
 };
 
+// For AnswerLimits::wanted: the client is there. It looks at most every 20 ms.
+std::function<bool()> wanted_by(Exchange& exchange);
+
 // Collects all answers of a request that is not streamed.
 class WholeSink final : public ExchangeSink {
  public:
@@ -55,8 +58,8 @@ Answer<Json> body_of(const Exchange& exchange);
 Answer<std::shared_ptr<ServedModel>> model_for(Exchange& exchange, const Models& models, const Json& body);
 // The same for a request that has no body: ?model=NAME.
 Answer<std::shared_ptr<ServedModel>> model_for(Exchange& exchange, const Models& models);
-// What ?model= has; "" without it.
-std::string model_in_query(const HttpRequest& request);
+// What ?name= has; "" without it.
+std::string in_query(const HttpRequest& request, std::string_view name);
 
 // ---- protocols, each in its own file ----
 

@@ -43,6 +43,60 @@ TEST(ToolCalls, Hermes) {
   EXPECT_TRUE(matches(compiled(kCalls, request(), "generic"), call));
 }
 
+TEST(ToolCalls, OrAnAnswerOfAForm) {
+  std::string text = request();
+  text.insert(text.size() - 1,
+              R"(,"or_schema":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]})");
+  const std::pair<const char*, const char*> dialects[] = {
+      {"hermes", "<tool_call>\n{\"name\": \"get_time\", \"arguments\": {}}\n</tool_call>"},
+      {"qwen_xml", "<tool_call>\n<function=get_time>\n</function>\n</tool_call>"},
+      {"llama3", "{\"name\": \"get_time\", \"parameters\": {}}"},
+      {"mistral", "\xFF[TOOL_CALLS][{\"name\": \"get_time\", \"arguments\": {}}]"}};
+  for (const auto& [dialect, call] : dialects) {
+    const auto grammar = compiled(kCalls, text, dialect);
+    EXPECT_TRUE(matches(grammar, call)) << dialect;
+    EXPECT_TRUE(matches(grammar, "{\"a\": 5}")) << dialect;
+    for (const char* bad : {"", "x", "{\"a\": true}", "{\"b\": 5}"})
+      EXPECT_FALSE(matches(grammar, bad)) << dialect << bad;
+    EXPECT_FALSE(matches(grammar, std::string("{\"a\": 5}") + call)) << dialect;
+  }
+  // What no grammar can say is an error for the answer, while calls do without.
+  std::string wrong = request();
+  wrong.insert(wrong.size() - 1, R"(,"or_schema":{"not":{}})");
+  EXPECT_NE(error_of(kCalls, wrong).find("not"), std::string::npos);
+}
+
+// The large sources of each kind ask, and end when the answer is no.
+TEST(ToolCalls, NobodyWaitsForACompilation) {
+  std::string properties, tools, alternatives;
+  for (int i = 0; i < 2000; ++i) {
+    properties += fmt::format(R"({}"p{}":{{"type":"string","maxLength":{}}})", i == 0 ? "" : ",", i, i);
+    alternatives += fmt::format("\"word{}\" | ", i);
+  }
+  const std::string schema = "{\"type\":\"object\",\"properties\":{" + properties + "}}";
+  for (int i = 0; i < 20; ++i) {
+    tools += fmt::format(R"({}{{"type":"function","function":{{"name":"f{}","parameters":{}}}}})", i == 0 ? "" : ",", i,
+                         schema);
+  }
+  for (GrammarSource source :
+       {GrammarSource{.kind = GrammarSource::Kind::kJsonSchema, .text = schema},
+        GrammarSource{.kind = kCalls, .text = "{\"tools\":[" + tools + "]}"},
+        GrammarSource{.kind = GrammarSource::Kind::kGbnf, .text = "root ::= " + alternatives + "\"x\""}}) {
+    int64_t asked = 0;
+    source.wanted = [&] { return ++asked > 0; };
+    ASSERT_TRUE(compile_grammar(source, "hermes", small_tokens()));
+    EXPECT_GT(asked, 5);
+    for (const int64_t last : {int64_t{1}, asked / 2, asked}) {
+      asked = 0;
+      source.wanted = [&] { return ++asked < last; };
+      const auto grammar = compile_grammar(source, "hermes", small_tokens());
+      ASSERT_FALSE(grammar);
+      EXPECT_EQ(grammar.error().code, ErrorCode::kCancelled);
+      EXPECT_LE(asked, last + 1);
+    }
+  }
+}
+
 TEST(ToolCalls, QwenXml) {
   const auto grammar = compiled(kCalls, request(true), "qwen_xml");
   const std::string call =

@@ -264,6 +264,7 @@ class Builder {
       }
       return 0;
     }
+    if (out_.states.size() % 1024 == 0 && !failure_ && rules_.cancelled()) failure_ = nobody_waits();
     out_.states.push_back(state);
     return static_cast<StateId>(out_.states.size()) - 1;
   }

@@ -28,9 +28,9 @@ Result<grammar::Rules> make_rules(const GrammarSource& source, std::string_view 
     case GrammarSource::Kind::kJsonObject:
       return grammar::json_schema_rules(R"({"type": "object"})");
     case GrammarSource::Kind::kJsonSchema:
-      return grammar::json_schema_rules(source.text);
+      return grammar::json_schema_rules(source.text, source.wanted);
     case GrammarSource::Kind::kToolCalls:
-      return grammar::tool_call_rules(source.text, dialect, tokens);
+      return grammar::tool_call_rules(source.text, dialect, tokens, source.wanted);
     case GrammarSource::Kind::kGbnf:
       return grammar::gbnf_rules(source.text);
   }
@@ -110,8 +110,12 @@ Result<std::shared_ptr<const Grammar>> compile_grammar(const GrammarSource& sour
                                                        std::shared_ptr<const grammar::TokenTrie> tokens) {
   return guarded("compile a grammar", [&]() -> Result<std::shared_ptr<const Grammar>> {
     HEARTH_ASSIGN(grammar::Rules rules, make_rules(source, dialect, *tokens));
+    rules.wanted = source.wanted;
     HEARTH_ASSIGN(grammar::Automaton automaton, grammar::build_automaton(rules));
-    for (const grammar::Run& run : automaton.runs) tokens->run_table(automaton.bodies[run.body], run.tail, 0);
+    for (const grammar::Run& run : automaton.runs) {
+      if (rules.cancelled()) return grammar::nobody_waits();
+      tokens->run_table(automaton.bodies[run.body], run.tail, 0);
+    }
     return std::make_shared<const Grammar>(std::move(automaton), std::move(tokens));
   });
 }

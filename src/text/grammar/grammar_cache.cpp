@@ -41,7 +41,10 @@ Result<std::shared_ptr<const Grammar>> GrammarCache::compile(const GrammarSource
   return guarded("compile a grammar", [&]() -> Result<std::shared_ptr<const Grammar>> {
     HEARTH_ASSIGN(auto grammar, compile_grammar(source, dialect, tokens()));
     const size_t bytes = source.text.size() + grammar->size_bytes();
-    keep({.source = source, .dialect = std::string(dialect), .grammar = grammar, .bytes = bytes});
+    keep({.source = {.kind = source.kind, .text = source.text},
+          .dialect = std::string(dialect),
+          .grammar = grammar,
+          .bytes = bytes});
     return grammar;
   });
 }

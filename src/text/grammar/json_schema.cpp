@@ -264,10 +264,16 @@ class SchemaCompiler::Document {
     return target;
   }
 
+  Result<void> count_schema(const std::string& path) {
+    if (++schemas_ > kMaxSchemas) return error(path, "the schema", "is too large once it is written out");
+    if (schemas_ % 64 == 0 && rules_.cancelled()) return nobody_waits();
+    return {};
+  }
+
   // The schema with "$ref" and "allOf" at its top resolved.
   Result<Json> flattened(const Json& schema, const std::string& path, int depth = 0) {
     if (depth > kMaxReferences) return error(path, "$ref", "leads to itself, or through too many others");
-    if (++schemas_ > kMaxSchemas) return error(path, "the schema", "is too large once it is written out");
+    HEARTH_TRY(count_schema(path));
     if (!schema.is_object() || !has_any(schema, {"$ref", "allOf"})) return schema;
     Json rest = Json::object();
     for (const auto& [key, value] : schema.items()) {
@@ -308,7 +314,7 @@ class SchemaCompiler::Document {
 
   Result<ExprId> schema(const Json& schema, const std::string& path, int depth) {
     if (depth > kMaxNesting) return error(path, "the schema", "is nested more than {} levels deep", kMaxNesting);
-    if (++schemas_ > kMaxSchemas) return error(path, "the schema", "is too large once it is written out");
+    HEARTH_TRY(count_schema(path));
     if (schema.is_boolean()) return schema.get<bool>() ? lib_.any_value() : rules_.choice({});
     if (!schema.is_object()) return error(path, "a schema", "must be an object or a boolean");
     HEARTH_TRY(check_keywords(schema, path));
@@ -813,9 +819,10 @@ Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::properties(const J
 
 ExprId SchemaCompiler::white_space() { return library_->space(); }
 
-Result<Rules> json_schema_rules(std::string_view schema) {
+Result<Rules> json_schema_rules(std::string_view schema, std::function<bool()> wanted) {
   HEARTH_ASSIGN(Json document, parse_json(schema, "the JSON schema"));
   Rules rules;
+  rules.wanted = std::move(wanted);
   const int32_t root = rules.add_rule("root");
   SchemaCompiler compiler(rules);
   HEARTH_ASSIGN(ExprId body, compiler.compile(document, "the JSON schema", {}));

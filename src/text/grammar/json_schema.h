@@ -1,6 +1,7 @@
 // JSON Schema as rules: a text that matches is JSON and valid under the schema.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -50,6 +51,6 @@ class SchemaCompiler {
 };
 
 // Rules whose root is the schema.
-Result<Rules> json_schema_rules(std::string_view schema);
+Result<Rules> json_schema_rules(std::string_view schema, std::function<bool()> wanted = {});
 
 }  // namespace hearth::grammar

@@ -60,6 +60,8 @@ bool contains(const CharSet& set, uint32_t character) {
   return std::ranges::any_of(set, [&](const CharRange& r) { return r.first <= character && character <= r.last; });
 }
 
+Error nobody_waits() { return fail(ErrorCode::kCancelled, "compile a grammar: nobody waits for it any longer"); }
+
 ExprId Rules::add(Expr expr) {
   exprs.push_back(std::move(expr));
   return static_cast<ExprId>(exprs.size()) - 1;

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/result.h"
 
 namespace hearth::grammar {
 
@@ -23,6 +26,9 @@ CharSet normalized(CharSet ranges);  // of ranges in any order
 CharSet inverted(const CharSet& set);
 CharSet intersection(const CharSet& a, const CharSet& b);
 bool contains(const CharSet& set, uint32_t character);
+
+// How compiling ends when GrammarSource::wanted says no.
+Error nobody_waits();
 
 using ExprId = int32_t;
 inline constexpr int32_t kUnbounded = -1;
@@ -55,7 +61,10 @@ struct Rules {
   std::vector<Expr> exprs;
   std::vector<Rule> rules;
   int32_t root = 0;
-  size_t pattern_bytes = 0;  // of all regular expressions that parts were made of
+  size_t pattern_bytes = 0;      // of all regular expressions that parts were made of
+  std::function<bool()> wanted;  // GrammarSource::wanted
+
+  bool cancelled() const { return wanted && !wanted(); }
 
   ExprId bytes(std::string_view text);
   ExprId chars(CharSet set);

@@ -23,6 +23,7 @@ struct CallRequest {
   std::vector<Tool> tools;
   bool parallel = false;
   bool opened = false;
+  Json or_schema;  // null: only calls
 };
 
 Result<CallRequest> read_request(std::string_view text) {
@@ -33,6 +34,7 @@ Result<CallRequest> read_request(std::string_view text) {
   CallRequest out;
   out.parallel = json.value("parallel", Json(false)) == Json(true);
   out.opened = json.value("opened", Json(false)) == Json(true);
+  out.or_schema = json.value("or_schema", Json());
   const Json wanted = json.value("name", Json());
   for (const Json& entry : json["tools"]) {
     if (!entry.is_object()) return fail(ErrorCode::kUsage, "read the tools: a tool is not an object");
@@ -57,7 +59,9 @@ Result<CallRequest> read_request(std::string_view text) {
 
 class Writer {
  public:
-  Writer(const CallRequest& request, const TokenTrie& tokens) : request_(request), schemas_(rules_) {
+  Writer(const CallRequest& request, const TokenTrie& tokens, std::function<bool()> wanted)
+      : request_(request), schemas_(rules_) {
+    rules_.wanted = std::move(wanted);
     for (int32_t token = 0; token < tokens.vocab_size(); ++token) {
       const std::string_view bytes = tokens.bytes(token);
       if (bytes.starts_with(kControlByte)) controls_.push_back(bytes.substr(1));
@@ -188,6 +192,10 @@ class Writer {
   }
 
   Result<Rules> finished(ExprId root) {
+    if (!request_.or_schema.is_null()) {
+      HEARTH_ASSIGN(const ExprId answer, schemas_.compile(request_.or_schema, "the JSON schema", {}));
+      root = rules_.choice({root, answer});
+    }
     rules_.root = rules_.add_rule("calls", root);
     return std::move(rules_);
   }
@@ -201,9 +209,10 @@ class Writer {
 
 }  // namespace
 
-Result<Rules> tool_call_rules(std::string_view request, std::string_view dialect, const TokenTrie& tokens) {
+Result<Rules> tool_call_rules(std::string_view request, std::string_view dialect, const TokenTrie& tokens,
+                              std::function<bool()> wanted) {
   HEARTH_ASSIGN(CallRequest calls, read_request(request));
-  Writer writer(calls, tokens);
+  Writer writer(calls, tokens, std::move(wanted));
   if (dialect == "hermes" || dialect == "generic") return writer.hermes();
   if (dialect == "qwen_xml") return writer.qwen_xml();
   if (dialect == "llama3") return writer.llama3();

@@ -2,6 +2,7 @@
 // of each.
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 #include "base/result.h"
@@ -11,6 +12,7 @@
 namespace hearth::grammar {
 
 // `request` as GrammarSource::kToolCalls describes it. kUnsupported: a dialect that has no grammar here.
-Result<Rules> tool_call_rules(std::string_view request, std::string_view dialect, const TokenTrie& tokens);
+Result<Rules> tool_call_rules(std::string_view request, std::string_view dialect, const TokenTrie& tokens,
+                              std::function<bool()> wanted = {});
 
 }  // namespace hearth::grammar
