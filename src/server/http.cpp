@@ -136,6 +136,15 @@ ApiError parse_error(const beast::error_code& ec, const HttpLimits& limits) {
   return refuse(Refusal::kInvalid, fmt::format("the request is not valid HTTP/1.1: {}", ec.message()));
 }
 
+// "identity" is what no coding is called.
+bool knows_codings(const Parser::value_type& message) {
+  return std::ranges::all_of(message, [](const auto& field) {
+    if (field.name() != beast::http::field::transfer_encoding) return true;
+    const std::string coding = text_of(field.value());
+    return equal_ignoring_case(coding, "chunked") || equal_ignoring_case(coding, "identity");
+  });
+}
+
 Answer<void> take_request(const Parser::value_type& message, HttpRequest& request) {
   request = {};
   request.method = text_of(message.method_string());
@@ -161,11 +170,14 @@ Answer<void> take_request(const Parser::value_type& message, HttpRequest& reques
 }  // namespace
 
 Connection::Outcome Connection::read(HttpRequest& request, ApiError& error) {
+  Parser parser;
   const auto refused = [&](ApiError e) {
     error = std::move(e);
+    request = {};
+    // Whose form the error has is known by the path.
+    if (!parser.get().target().empty()) (void)take_request(parser.get(), request);
     return Outcome::kRefused;
   };
-  Parser parser;
   parser.eager(true);
   parser.header_limit(static_cast<uint32_t>(limits_.header_bytes));
   parser.body_limit(limits_.body_bytes);
@@ -180,6 +192,9 @@ Connection::Outcome Connection::read(HttpRequest& request, ApiError& error) {
       beast::error_code ec;
       const size_t used = parser.put(boost::asio::buffer(received_), ec);
       received_.erase(0, used);
+      if (parser.is_header_done() && !knows_codings(parser.get())) {
+        return refused(refuse(Refusal::kUnsupported, "Transfer-Encoding: only chunked is known here"));
+      }
       if (in_body) body_received += used;
       if (ec && ec != beast::http::error::need_more) return refused(parse_error(ec, limits_));
       if (parser.is_done()) break;
@@ -211,7 +226,10 @@ Connection::Outcome Connection::read(HttpRequest& request, ApiError& error) {
     }
   }
   Parser::value_type message = parser.release();
-  if (auto ok = take_request(message, request); !ok) return refused(std::move(ok).error());
+  if (auto ok = take_request(message, request); !ok) {
+    error = std::move(ok).error();
+    return Outcome::kRefused;
+  }
   request.body = std::move(message.body());
   return Outcome::kRequest;
 }

@@ -1,4 +1,6 @@
 // POST /v1/responses and what was answered there before: the OpenAI Responses protocol.
+#include <algorithm>
+#include <charconv>
 #include <ctime>
 
 #include "server/openai.h"
@@ -261,10 +263,21 @@ class ResponseSink final : public ExchangeSink {
   int64_t sequence_ = 0;
 };
 
+// Items of clients may have no type and no id; those that are asked for again have.
+void name_items(Json& items) {
+  for (Json& item : items) {
+    Json& type = item["type"];
+    if (type.is_null()) type = "message";
+    const Json id = item.value("id", Json());
+    if (!id.is_string()) item["id"] = random_id(type == "message" ? "msg_" : "item_");
+  }
+}
+
 Answer<void> answer_responses(Exchange& exchange, const Models& models, ResponseStore& store) {
   HEARTH_ASSIGN(Json body, body_of(exchange));
   HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   HEARTH_ASSIGN(ResponsesRequest request, read_responses_request(std::move(body), store));
+  request.chat.limits.wanted = wanted_by(exchange);
   auto run = ChatRun::chat(model, std::move(request.chat));
   ResponseSink sink(exchange, request, model->id);
   if (!run) {
@@ -286,6 +299,7 @@ Answer<void> answer_responses(Exchange& exchange, const Models& models, Response
   sink.finish((*run)->usage());
   // Before the client hears of the end and asks for it.
   if (request.store) {
+    name_items(request.input);
     store.put(sink.response()["id"], {.response = sink.response(), .input = std::move(request.input)});
   }
   if (request.stream) {
@@ -312,6 +326,41 @@ ApiError no_such_response(const Exchange& exchange) {
                                                 exchange.request().path));
 }
 
+// A page of the items that a response was an answer to: ?limit=20&order=desc&after=ID
+Answer<Json> page_of(const HttpRequest& request, const Json& items) {
+  const std::string order = in_query(request, "order"), after = in_query(request, "after");
+  const std::string limit = in_query(request, "limit");
+  constexpr int64_t kMost = 100;
+  int64_t most = 20;
+  const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), most);
+  if (!limit.empty() && (error != std::errc() || end != limit.data() + limit.size() || most < 1 || most > kMost)) {
+    return invalid("limit", "limit: it must be a whole number from 1 to {}, found {}", kMost, excerpt(Json(limit)));
+  }
+  if (!order.empty() && order != "asc" && order != "desc") {
+    return invalid("order", "order: it must be asc or desc, found {}", excerpt(Json(order)));
+  }
+  std::vector<const Json*> ordered;
+  for (const Json& item : items) ordered.push_back(&item);
+  if (order != "asc") std::ranges::reverse(ordered);
+  auto first = ordered.begin();
+  if (!after.empty()) {
+    first = std::ranges::find_if(ordered, [&](const Json* item) { return (*item)["id"] == after; });
+    if (first == ordered.end()) {
+      return invalid("after", "after: this response has no item with the id {}", excerpt(Json(after)));
+    }
+    ++first;
+  }
+  const auto last = first + std::min<int64_t>(most, ordered.end() - first);
+  Json page = Json::array();
+  for (auto it = first; it != last; ++it) page.push_back(**it);
+  const Json first_id = page.empty() ? Json() : page.front()["id"], last_id = page.empty() ? Json() : page.back()["id"];
+  return Json{{"object", "list"},
+              {"data", std::move(page)},
+              {"first_id", first_id},
+              {"last_id", last_id},
+              {"has_more", last != ordered.end()}};
+}
+
 Answer<void> get_response(Exchange& exchange, const ResponseStore& store) {
   std::string rest;
   const auto found = stored(exchange, store, rest);
@@ -320,14 +369,8 @@ Answer<void> get_response(Exchange& exchange, const ResponseStore& store) {
     respond_json(exchange, 200, found->response);
     return {};
   }
-  const Json& items = found->input;
-  const auto id_of = [](const Json& item) { return item.is_object() ? item.value("id", Json()) : Json(); };
-  respond_json(exchange, 200,
-               {{"object", "list"},
-                {"data", items},
-                {"first_id", items.empty() ? Json() : id_of(items.front())},
-                {"last_id", items.empty() ? Json() : id_of(items.back())},
-                {"has_more", false}});
+  HEARTH_ASSIGN(const Json page, page_of(exchange.request(), found->input));
+  respond_json(exchange, 200, page);
   return {};
 }
 

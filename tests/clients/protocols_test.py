@@ -257,6 +257,26 @@ class Responses(Protocol):
                    {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
                    {"role": "system", "content": "late"}, {"role": "user", "content": text("input_text", "c")}])
 
+    def test_items_come_in_pages(self):
+        asked = [{"role": "user", "content": str(i)} for i in range(45)]
+        asked[7]["id"] = "msg_seven"
+        path = "/v1/responses/" + self.server.json("POST", "/v1/responses", {"input": asked})["id"] + "/input_items"
+        seen, after = [], ""
+        for count, more in ((20, True), (20, True), (5, False)):
+            page = self.server.json("GET", path + after)
+            self.assertEqual((page["object"], len(page["data"]), page["has_more"]), ("list", count, more))
+            self.assertEqual((page["first_id"], page["last_id"]), (page["data"][0]["id"], page["data"][-1]["id"]))
+            seen += page["data"]
+            after = "?after=" + page["last_id"]
+        self.assertEqual([i["content"] for i in seen], [str(i) for i in reversed(range(45))])
+        self.assertEqual({i["type"] for i in seen}, {"message"})
+        self.assertEqual(len({i["id"] for i in seen}), 45)
+        page = self.server.json("GET", path + "?order=asc&limit=2&after=msg_seven")
+        self.assertEqual([i["content"] for i in page["data"]], ["8", "9"])
+        self.assertEqual(self.server.json("GET", path + "?limit=100&after=" + seen[-1]["id"])["data"], [])
+        for query in ("limit=0", "limit=101", "limit=x", "limit=-1", "limit=1x", "order=up", "after=nothing"):
+            self.server.json("GET", path + "?" + query, status=400)
+
     def test_what_was_stored_goes_on(self):
         first = self.server.json("POST", "/v1/responses", {"input": "hello", "model": "x"})
         path = "/v1/responses/" + first["id"]
