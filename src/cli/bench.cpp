@@ -309,6 +309,14 @@ Result<void> bench(BenchFlags& flags) {
   return {};
 }
 
+// Either a model or a command, which CLI11 cannot say.
+struct BenchHelp : CLI::Formatter {
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (app->get_name() != "bench") return CLI::Formatter::make_usage(app, std::move(name));
+    return "Usage: hearth bench [OPTIONS] MODEL\n       hearth bench agent [OPTIONS] TRACE\n";
+  }
+};
+
 }  // namespace
 
 void add_bench(CLI::App& app, Body& chosen) {
@@ -320,6 +328,7 @@ void add_bench(CLI::App& app, Body& chosen) {
   add_bench_agent(*command, chosen);
   add_model_flags(*command, flags->model);
   command->get_option("MODEL")->required(false);  // `bench agent` takes none
+  command->formatter(std::make_shared<BenchHelp>());
   auto list = [&](const char* name, std::vector<int64_t>& values, const char* what, int64_t least) {
     command->add_option(name, values, what)
         ->delimiter(',')

@@ -73,21 +73,36 @@ CLI::App& deepest_command(CLI::App& app, std::string& words) {
 }
 
 // What is wrong with the command line.
-std::string complaint(const CLI::App& command, const CLI::ParseError& error) {
+std::string complaint(const CLI::App& command, const std::string& words, const CLI::ParseError& error) {
+  const bool launches = words.starts_with("hearth launch ");
   std::vector<std::string> extras = command.remaining();
   std::vector<std::string> commands = command_names(command);
   bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   if (!extras.empty() && (missing || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)) {
     std::string extra = extras.front().substr(0, extras.front().find('='));
     if (extra.starts_with('-')) {
-      return fmt::format("there is no flag {}{}", extra, suggestion(extra, flag_names(command)));
+      std::string near = suggestion(extra, flag_names(command));
+      if (near.empty() && launches) near = "; flags of the client follow --";
+      return fmt::format("there is no flag {}{}", extra, near);
     }
     if (command.get_require_subcommand_min() > 0)
       return fmt::format("there is no command {}{}", extra, suggestion(extra, commands));
+    if (!missing && launches) {
+      return fmt::format("{} is one argument too many; what is for the client follows --: {} -- {}", extras.front(),
+                         words, fmt::join(extras, " "));
+    }
     if (!missing) return fmt::format("{} is one argument too many", extras.front());
   }
   if (missing && !commands.empty()) return fmt::format("a command is missing: {}", fmt::join(commands, ", "));
   return error.what();
+}
+
+// "=[]" in the help of a list says nothing.
+void hide_empty_defaults(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_default_str() == "[]") option->default_str("");
+  }
+  for (CLI::App* command : app.get_subcommands({})) hide_empty_defaults(*command);
 }
 
 int fail_with(const Error& error) {
@@ -98,6 +113,7 @@ int fail_with(const Error& error) {
 int run(int argc, char** argv) {
   CLI::App app("Runs the language model you want on the machine you have.", "hearth");
   app.require_subcommand(1);
+  app.option_defaults()->always_capture_default();  // --help shows them
   app.set_version_flag("--version", HEARTH_VERSION);
   app.footer(
       "Every flag of a command can be set by HEARTH_<NAME> in the environment or by name = value in\n"
@@ -123,6 +139,7 @@ int run(int argc, char** argv) {
   add_synth(app, chosen);
   add_completions(app, chosen);
   add_version(app, chosen);
+  hide_empty_defaults(app);
 
   std::string words;
   try {
@@ -130,7 +147,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     const CLI::App& command = deepest_command(app, words);
-    return fail_with(fail(ErrorCode::kUsage, "{}; see `{} --help`", complaint(command, error), words));
+    return fail_with(fail(ErrorCode::kUsage, "{}; see `{} --help`", complaint(command, words, error), words));
   }
   if (auto ok = apply_settings(app, deepest_command(app, words)); !ok) return fail_with(ok.error());
 

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
+#include "files/replacing_file.h"
 #include "server/protocol.h"
 
 namespace hearth::cli {
@@ -130,6 +131,7 @@ void announce(const server::Models& models) {
   if (first.model) {
     for (const std::string& text : first.model->notes) note("hearth: note: {}\n", text);
   }
+  if (const std::string text = context_note(*first.info); !text.empty()) note("hearth: note: {}\n", text);
   note("{} on {}, context {} tokens\n", first.id, first.info->device, first.info->sequence_tokens);
   std::string others;
   for (const server::Models::State& state : models.states()) {
@@ -141,7 +143,16 @@ void announce(const server::Models& models) {
 // Models that nobody used for so long go when there are several; 0: none does.
 constexpr double kIdleUnloadSeconds = 900;
 
+// A cache that could not be kept at the end is known at the start.
+Result<void> check_cache_file(const std::string& path) {
+  if (path.empty()) return {};
+  auto file = ReplacingFile::create(path);  // goes away again
+  if (!file) return std::move(file).error().with_context("--prompt-cache");
+  return {};
+}
+
 Result<void> serve(ServeFlags& flags) {
+  HEARTH_TRY(check_cache_file(flags.cache_file));
   HEARTH_ASSIGN(flags.model.model.chat_template, read_chat_template(flags.model.chat_template_file));
   HEARTH_ASSIGN(std::vector<server::LoadOptions> options, load_options(flags));
   const Signals signals({SIGINT, SIGTERM}, Signals::kOnce);  // the second one ends the program at once

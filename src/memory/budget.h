@@ -36,9 +36,10 @@ struct Budget {
   size_t need_bytes = 0;  // weights, workspace and KV
 };
 
-// An explicit context is taken or refused. Else it is the smallest of the trained context, kDefaultContextTokens, and
-// what fits into half of the memory that weights and workspace leave; kLeastContextTokens may take all of it.
-// Fails with kOutOfMemory: need, have, and the flag that fits.
+// An explicit context is taken, or refused when there is no room for it; one beyond the trained context is memory for
+// more sequences, none of which is longer than that. Else it is the smallest of the trained context,
+// kDefaultContextTokens, and what fits into half of the memory that weights and workspace leave; kLeastContextTokens
+// may take all of it. Fails with kOutOfMemory: need, have, and the flag that fits.
 Result<Budget> plan_budget(const BudgetRequest& request);
 
 // "3.4 GiB", "120 MiB"

@@ -264,6 +264,7 @@ class BenchAgent(unittest.TestCase):
         self.check_fails(hearth("bench", "agent", "/no/such/trace"), "/no/such/trace")
 
     def test_bench_without_agent_still_wants_a_model(self):
+        self.assertIn("hearth bench [OPTIONS] MODEL\n       hearth bench agent [OPTIONS] TRACE\n", hearth("bench", "--help").stdout)
         self.check_fails(hearth("bench"), "MODEL is required", code=2)
         self.check_fails(hearth("bench", "agent"), "TRACE is required", code=2)
         self.check_fails(hearth("bench", "/no/such/model.gguf"), "/no/such/model.gguf")
@@ -391,21 +392,19 @@ class Launch(unittest.TestCase):
                 self.assertFalse((self.home / (place + ".bak-hearth")).exists())
 
     def test_what_cannot_be_kept_is_refused(self):
-        for name, place in (("opencode", ".config/opencode/opencode.json"), ("opencode", ".config/opencode/opencode.jsonc"), ("openclaw", ".openclaw/openclaw.json")):
-            path = self.home / place
-            path.parent.mkdir(parents=True, exist_ok=True)
-            for text, word in (('{\n // mine\n "a": 1}', "has comments"), ("{a: 1}", "is not plain JSON"), ('{"a": 1,}', "is not plain JSON"),
-                               ("[1]", "is not plain JSON"), ('{"provider": 3, "models": 3}', "is no object"), ("\0\xff", "is not plain JSON")):
-                path.write_bytes(text.encode("latin-1"))
-                self.install(name)
-                with MockServer() as server:
-                    done = self.launch(server, name)
-                self.assertEqual((done.returncode, done.stdout), (1, ""), text)
-                for expected in (word, str(path)):
-                    self.assertIn(expected, done.stderr)
-                self.assertEqual(path.read_bytes(), text.encode("latin-1"))
-                self.assertEqual(list(path.parent.iterdir()), [path])
-            path.unlink()
+        path = self.home / ".openclaw/openclaw.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for text, word in (('{\n // mine\n "a": 1}', "has comments"), ("{a: 1}", "is not plain JSON"), ('{"a": 1,}', "is not plain JSON"),
+                           ("[1]", "is not plain JSON"), ('{"provider": 3, "models": 3}', "is no object"), ("\0\xff", "is not plain JSON")):
+            path.write_bytes(text.encode("latin-1"))
+            self.install("openclaw")
+            with MockServer() as server:
+                done = self.launch(server, "openclaw")
+            self.assertEqual((done.returncode, done.stdout), (1, ""), text)
+            for expected in (word, str(path)):
+                self.assertIn(expected, done.stderr)
+            self.assertEqual(path.read_bytes(), text.encode("latin-1"))
+            self.assertEqual(list(path.parent.iterdir()), [path])
 
     def test_codex_block_is_replaced(self):
         path = self.home / ".codex" / "hearth.config.toml"
@@ -448,10 +447,40 @@ class Launch(unittest.TestCase):
             self.assertEqual(self.launch(server, "claude", "--dry-run", "-c", "70000").returncode, 0)
         with MockServer(models=[{"id": "props"}], props={"default_generation_settings": {"n_ctx": 90000}}) as server:
             self.assertIn("CLAUDE_CODE_MAX_CONTEXT_TOKENS=90000", self.launch(server, "claude", "--dry-run").stdout)
-        with MockServer(models=[{"id": "late", "status": "loading"}]) as server:
-            self.assertIn("still loads", self.launch(server, "claude", "--dry-run").stderr)
         with MockServer(key="k") as server:
             self.assertIn("--api-key", self.launch(server, "claude").stderr)
+
+    def test_a_server_that_loads_is_waited_for(self):
+        def loads(model):
+            answers = iter([None, [model | {"status": "loading"}], [model | {"status": "loading"}]])
+            return lambda: next(answers, [model | {"status": "ready"}])
+
+        with MockServer(models=loads({"id": "late", "context_length": 70000})) as server:
+            done = self.launch(server, "claude", "--dry-run")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("CLAUDE_CODE_MAX_CONTEXT_TOKENS=70000", done.stdout)
+        with MockServer(models=loads({"id": "late"})) as server:
+            trace = json.dumps(line())
+            done = hearth("bench", "agent", "-", "--url", server.url, stdin=trace)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_what_is_for_the_client_follows_two_dashes(self):
+        for words, hint in ((["exec", "hi"], "hearth launch codex -- exec hi"), (["--yolo"], "flags of the client follow --"), (["--dry-runn"], "did you mean --dry-run?")):
+            done = hearth("launch", "codex", *words, env=self.env)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(hint, done.stderr)
+
+    def test_opencode_with_comments_is_started_all_the_same(self):
+        path = self.home / ".config/opencode/opencode.json"
+        path.parent.mkdir(parents=True)
+        for text in ('{\n // mine\n "theme": "dark"}', '{"theme": "dark",}'):
+            path.write_text(text)
+            with MockServer() as server:
+                _, env = self.run_client(server, "opencode")
+            content = json.loads(env["OPENCODE_CONFIG_CONTENT"])
+            self.assertEqual((content["model"], content["provider"]["hearth"]["options"]["baseURL"]), ("hearth/mock", server.url + "/v1"))
+            self.assertEqual(content["provider"]["hearth"]["models"]["mock"]["limit"], {"context": 100000, "output": 25000})
+            self.assertEqual((path.read_text(), list(path.parent.iterdir())), (text, [path]))
 
 
 class Completions(unittest.TestCase):

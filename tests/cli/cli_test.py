@@ -285,6 +285,11 @@ class Run(unittest.TestCase):
                 self.assertIn(bad, done.stderr)
                 self.assertEqual(hearth("version", env={"HEARTH_CONFIG": bad}).returncode, 0)
 
+    def test_help_has_the_defaults(self):
+        text = hearth("serve", "--help").stdout
+        for words in ("--port UINT=8080", "--host TEXT=127.0.0.1", "--kv-type TEXT=f16", "--grace FLOAT=10", "--api-key TEXT ..."):
+            self.assertIn(words, text)
+
     def test_the_environment_reaches_every_flag_and_no_other_command(self):
         commands = (["run", MODEL, "-p", "x"], ["chat", BOX], ["bench", MODEL], ["eval", "ppl", MODEL, "-f", MODEL], ["synth", "qwen3-0.6b", "/dev/null"])
         for command in commands:

@@ -28,7 +28,8 @@ def anthropic_events(text="hello there"):
 
 
 class MockServer:
-    """with MockServer(...) as server: server.url, server.requests (path, headers, body)."""
+    """with MockServer(...) as server: server.url, server.requests (path, headers, body). `models` may be a function; when
+    it gives None the server says 503."""
 
     def __init__(self, models=None, answer=None, props=None, key=None):
         self.models = [{"id": "mock", "context_length": 100000}] if models is None else models
@@ -76,7 +77,8 @@ class MockServer:
                 if owner.key and self.headers.get("Authorization") != f"Bearer {owner.key}":
                     self.reply(401, {"error": {"message": "no key"}})
                 elif self.path == "/v1/models":
-                    self.reply(200, {"object": "list", "data": owner.models})
+                    models = owner.models() if callable(owner.models) else owner.models
+                    self.reply(503 if models is None else 200, {"object": "list", "data": models})
                 elif self.path == "/props" and owner.props:
                     self.reply(200, owner.props)
                 else:

@@ -1,7 +1,10 @@
 #include "cli/agent/served_model.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
+#include "cli/command.h"
 #include "server/json.h"
 
 namespace hearth::cli {
@@ -43,9 +46,8 @@ int64_t context_of(const Json& model) {
   return meta.is_object() ? context_of(meta) : 0;
 }
 
-}  // namespace
-
-Result<ServedModel> ask_for_model(const server::HttpClient& client, const std::string& wanted) {
+// `loading`: there is no answer yet, or not all of it, because the server loads the model.
+Result<ServedModel> ask(const server::HttpClient& client, const std::string& wanted, bool& loading) {
   const std::string address = client.url().text();
   Result<HttpReply> reply = client.get("/v1/models");
   if (!reply && reply.error().code == ErrorCode::kNotFound) {
@@ -57,6 +59,7 @@ Result<ServedModel> ask_for_model(const server::HttpClient& client, const std::s
   if (reply->status == 401 || reply->status == 403) {
     return fail(ErrorCode::kUsage, "the server at {} wants a key that it knows; give it by --api-key", address);
   }
+  loading = reply->status == 503;  // llama.cpp's answers that until then
   server::Answer<Json> json = server::parse_json(reply->body);
   const Json models = reply->good() && json ? json->value("data", Json()) : Json();
   if (!models.is_array()) {
@@ -65,16 +68,14 @@ Result<ServedModel> ask_for_model(const server::HttpClient& client, const std::s
   }
   std::vector<std::string> ids;
   ServedModel served;
+  loading = false;
   for (const Json& model : models) {
     const Json id = model.is_object() ? model.value("id", Json()) : Json();
     if (!id.is_string() || id.get_ref<const std::string&>().empty()) continue;
     ids.push_back(id.get<std::string>());
     if (!served.id.empty() || (!wanted.empty() && wanted != ids.back())) continue;
     served = {.id = ids.back(), .context_tokens = context_of(model)};
-    if (model.value("status", Json()) == "loading") {
-      return fail(ErrorCode::kUnsupported, "the server at {} still loads {}; try again when it is done", address,
-                  served.id);
-    }
+    loading = model.value("status", Json()) == "loading";
   }
   if (served.id.empty() && ids.empty()) {
     return fail(ErrorCode::kNotFound, "the server at {} has no model", address);
@@ -95,6 +96,26 @@ Result<ServedModel> ask_for_model(const server::HttpClient& client, const std::s
     }
   }
   return served;
+}
+
+}  // namespace
+
+Result<ServedModel> ask_for_model(const server::HttpClient& client, const std::string& wanted, double most_seconds) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  ProgressLine progress;
+  while (true) {
+    bool loading = false;
+    Result<ServedModel> served = ask(client, wanted, loading);
+    if (!loading) return served;
+    const std::chrono::duration<double> waited = Clock::now() - start;
+    if (waited.count() >= most_seconds) {
+      return fail(ErrorCode::kUnsupported, "the server at {} still loads its model after {:.0f} s; try again later",
+                  client.url().text(), waited.count());
+    }
+    progress.show(fmt::format("Waiting for {}, which loads its model", client.url().text()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
 }
 
 }  // namespace hearth::cli

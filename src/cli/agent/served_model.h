@@ -25,7 +25,10 @@ void add_server_flags(CLI::App& command, ServerFlags& flags);
 // A client that sends the key as either protocol wants it.
 Result<server::HttpClient> client_for(const ServerFlags& flags, server::ClientLimits limits = {});
 
-// Asks GET /v1/models, and GET /props for what that does not say.
-Result<ServedModel> ask_for_model(const server::HttpClient& client, const std::string& wanted);
+// Asks GET /v1/models, and GET /props for what that does not say. A server that still loads the model is waited for, at
+// most this long.
+inline constexpr double kLoadSeconds = 600;
+Result<ServedModel> ask_for_model(const server::HttpClient& client, const std::string& wanted,
+                                  double most_seconds = kLoadSeconds);
 
 }  // namespace hearth::cli

@@ -2,6 +2,7 @@
 // user chose there stays.
 #include <filesystem>
 
+#include "cli/command.h"
 #include "cli/launch/config_file.h"
 
 namespace hearth::cli {
@@ -29,15 +30,25 @@ static Result<Launch> plan_opencode(const Endpoint& endpoint) {
       std::filesystem::exists(other, error) && !std::filesystem::exists(path, error)) {
     path = other;
   }
-  HEARTH_ASSIGN(JsonConfig config, JsonConfig::open(path, {{"provider", {{"hearth", provider}}}}));
-  if (config.root.empty()) config.root["$schema"] = "https://opencode.ai/config.json";
-  HEARTH_ASSIGN(Json* const place, config.at({"provider", "hearth"}));
-  *place = std::move(provider);
   const std::string chosen = "hearth/" + endpoint.model;
+  Json content = {{"model", chosen}, {"small_model", chosen}};
+  std::vector<ConfigFile> files;
+  auto config = JsonConfig::open(path, {{"provider", {{"hearth", provider}}}});
+  if (config) {
+    if (config->root.empty()) config->root["$schema"] = "https://opencode.ai/config.json";
+    HEARTH_ASSIGN(Json* const place, config->at({"provider", "hearth"}));
+    *place = std::move(provider);
+    files.push_back(config->file());
+  } else if (config.error().code == ErrorCode::kUnsupported) {
+    // It reads more than plain JSON. What it finds in the environment it adds to the file.
+    note("hearth: note: {} has comments or is no plain JSON; it stays as it is, and only this start knows the server\n",
+         path);
+    content["provider"] = {{"hearth", std::move(provider)}};
+  } else {
+    return std::move(config).error();
+  }
   return Launch{
-      .arguments = {},
-      .environment = {{"OPENCODE_CONFIG_CONTENT", server::dump({{"model", chosen}, {"small_model", chosen}})}},
-      .files = {config.file()}};
+      .arguments = {}, .environment = {{"OPENCODE_CONFIG_CONTENT", server::dump(content)}}, .files = std::move(files)};
 }
 
 const Client kOpenCode = {.name = "opencode",
