@@ -215,6 +215,13 @@ class CacheFile(unittest.TestCase):
         self.assertEqual(server.post("/v1/cache/save", {})[0], 400)
         server.stop()
 
+    def test_a_file_that_cannot_be_written_is_known_at_the_start(self):
+        for path in ("/nonexistent/folder/cache", "/proc/cache"):
+            server = Serve("--prompt-cache", path)
+            self.assertNotEqual(server.stop(), 0)
+            self.assertIn("--prompt-cache", server.lines[-1])
+            self.assertIn(path, server.lines[-1])
+
 
 class Deterministic(unittest.TestCase):
     """With --deterministic an answer has the same bits whatever else runs, whatever is cached and wherever that is from."""
@@ -388,6 +395,46 @@ class ChatCompletions(Served):
         for field in ("content", "reasoning_content"):
             self.assertEqual("".join(d.get(field, "") for d in deltas), message[field])
 
+    def test_a_form_and_a_free_choice_of_tools(self):
+        schema = {"type": "object", "properties": {"answer": {"type": "string", "maxLength": 40}}, "required": ["answer"], "additionalProperties": False}
+        form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema, "strict": True}}
+        seen = set()
+        opener = self.server.post("/tokenize", {"content": "<tool_call>"})[2]["tokens"][0]
+        for text in ("What is the weather in Hamburg?", "Tell me a story.", "What is 7 + 5?"):
+            for options in ({"temperature": 0}, {"temperature": 0, "logit_bias": {str(opener): -1000}}, {"temperature": 2, "seed": 1}, {"temperature": 2, "seed": 2, "stream": True}):
+                body = {"messages": [{"role": "user", "content": text}], "tools": [TOOL], "tool_choice": "auto", "response_format": form, "max_tokens": 400} | options
+                if body.get("stream"):
+                    deltas = [c["choices"][0] for c in self.server.stream("/v1/chat/completions", body)[:-1]]
+                    content = "".join(d["delta"].get("content") or "" for d in deltas)
+                    calls = [t["function"].get("arguments", "") for d in deltas for t in d["delta"].get("tool_calls", [])]
+                    call, end = "".join(calls), deltas[-1]["finish_reason"]
+                else:
+                    choice = self.server.post("/v1/chat/completions", body)[2]["choices"][0]
+                    content, end = choice["message"]["content"], choice["finish_reason"]
+                    call = choice["message"].get("tool_calls", [{}])[0].get("function", {}).get("arguments")
+                if end == "length":
+                    continue
+                seen.add(end)
+                if end == "tool_calls":
+                    self.assertIn("city", json.loads(call))
+                    self.assertFalse(content)
+                else:
+                    self.assertEqual(list(json.loads(content)), ["answer"])
+        self.assertEqual(seen, {"tool_calls", "stop"})
+        self.assertEqual(self.server.chat(tools=[TOOL], grammar="root ::= \"a\"")[0], 400)
+        self.assertEqual(self.server.chat(tools=[TOOL], tool_choice="none", grammar="root ::= \"a\"")[2]["choices"][0]["message"]["content"], "a")
+
+    def test_ids_of_tokens(self):
+        body = {"messages": HI, "temperature": 0, "max_tokens": 8, "return_token_ids": True}
+        whole = self.server.post("/v1/chat/completions", body)[2]
+        self.assertEqual(len(whole["prompt_token_ids"]), whole["usage"]["prompt_tokens"])
+        tokens = whole["choices"][0]["token_ids"]
+        self.assertEqual(self.server.post("/detokenize", {"tokens": tokens})[2]["content"], whole["choices"][0]["message"]["content"])
+        chunks = self.server.stream("/v1/chat/completions", body)[:-1]
+        self.assertEqual([c["prompt_token_ids"] for c in chunks if "prompt_token_ids" in c], [whole["prompt_token_ids"]])
+        self.assertEqual([t for c in chunks for t in c["choices"][0].get("token_ids", [])], tokens)
+        self.assertNotIn("token_ids", json.dumps(self.server.chat()[2]))
+
     def test_an_answer_that_the_client_began(self):
         answer = self.server.chat(messages=[*HI, {"role": "assistant", "content": "Once upon a time, there was a fox named"}])[2]
         self.assertNotIn("Once upon a time, there was a fox named", answer["choices"][0]["message"]["content"])
@@ -496,6 +543,16 @@ class Errors(Served):
             for stream in (False, True):
                 self.check(400, "invalid_request_error", field, self.server.chat(**({"stream": stream} | {field: value})))
 
+    def test_an_answer_has_one_form(self):
+        forms = {"response_format": {"type": "json_object"}, "json_schema": {"type": "object"}, "grammar": "root ::= \"a\""}
+        for one in forms:
+            for other in forms:
+                if one < other:
+                    answer = self.server.chat(**{one: forms[one], other: forms[other]})
+                    self.assertEqual(answer[0], 400, (one, other, answer[2]))
+                    self.assertIn("one form", answer[2]["error"]["message"])
+            self.assertEqual(self.server.chat(**({"response_format": {"type": "text"}} | {one: forms[one]}))[0], 200)
+
     def test_bodies_that_are_no_json(self):
         for body in (b"", b"{", b"nope", b"[]", b"5", b"{\"messages\": [{\"role\": \"user\", \"content\": \"\xff\"}]}", b"[" * 100000,
                      b"{\"a\":" * 100000, b"{\"temperature\": 1e999}", b"\x00" * 100):
@@ -516,10 +573,22 @@ class Errors(Served):
         self.assertEqual(answer[1]["Allow"], "POST")
         self.check(501, "not_supported_error", "embeddings", self.server.post("/v1/embeddings", {"input": "x"}))
 
+    def test_what_is_refused_early_has_the_form_of_its_path(self):
+        head = "POST {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n\r\n"
+        for path, form in (("/v1/messages?beta=true", lambda e: e["type"] == "error" and e["error"]["message"]), ("/api/chat", lambda e: isinstance(e["error"], str)),
+                           ("/v1/responses", lambda e: e["error"]["message"])):
+            for header, status in (("Content-Length: 999999999999", b"413"), ("Transfer-Encoding: gzip", b"501"), ("Content-Length: x", b"400")):
+                answer = self.server.raw(head.format(path, header).encode())
+                self.assertIn(status, answer.split(b"\r\n")[0])
+                self.assertTrue(form(json.loads(answer.split(b"\r\n\r\n", 1)[1])), answer)
+
     def test_requests_that_are_no_http(self):
         for data, status in ((b"nonsense\r\n\r\n", b"400"), (b"GET / HTTP/1.1\r\nX: " + b"x" * 70000, b"431"),
                              (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n", b"413"),
                              (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", b"400"),
+                             (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", b"501"),
+                             (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", b"501"),
+                             (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", b"501"),
                              (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"400")):
             answer = self.server.raw(data, shut=len(data) < 20)
             if answer or len(data) >= 20:
@@ -553,6 +622,39 @@ class Connections(Served):
                 first += s.recv(65536)
             self.assertEqual(first.count(b"data: "), 1)
         wait_until(lambda: self.server.active() == 0, 10)
+
+    def test_identical_requests_that_overlap_read_their_prompt_once(self):
+        body = {"messages": [{"role": "user", "content": "nine eight seven six five four three two. " * 1500}], "max_tokens": 2}
+        self.server.ask("DELETE", "/v1/cache")
+        before = len(self.server.lines)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(lambda _: self.server.post("/v1/chat/completions", body)[2]["usage"], range(4)))
+        prompt = answers[0]["prompt_tokens"]
+        self.assertGreater(prompt, 8000)
+        self.assertLess(sum(prompt - a["prompt_tokens_details"]["cached_tokens"] for a in answers), prompt + 4 * 32)
+        lines = lambda: [l for l in self.server.lines[before:] if "status=200" in l and " computed=" in l]
+        wait_until(lambda: len(lines()) == 4)
+        self.assertLess(sum(int(re.search(r" computed=(\d+)", l)[1]) for l in lines()), prompt + 4 * 32)
+
+    def test_the_log_has_what_was_computed_for_who_left_and_why_it_was_not_cached(self):
+        body = {"messages": [{"role": "user", "content": "here and there and now and then and so on. " * 2500}], "stream": True, "return_progress": True}
+        self.server.ask("DELETE", "/v1/cache")
+        before = len(self.server.lines)
+        with self.server.socket() as s:
+            s.sendall(request_bytes("/v1/chat/completions", body))
+            data = b""
+            while b'"processed"' not in data:
+                data += s.recv(65536)
+        lines = lambda: [l for l in self.server.lines[before:] if "path=/v1/chat" in l and "status=" in l]
+        wait_until(lambda: len(lines()) == 1)
+        line = lines()[0]
+        self.assertIn("gone=yes", line)
+        prompt, cached, computed = (int(re.search(rf" {name}=(\d+)", line)[1]) for name in ("prompt", "cached", "computed"))
+        self.assertEqual(cached, 0)
+        self.assertTrue(0 < computed < prompt, line)
+        self.server.post("/v1/chat/completions", body | {"stream": False, "max_tokens": 1})
+        wait_until(lambda: len(lines()) == 2)
+        self.assertRegex(lines()[1], rf" cached={computed // 16 * 16} .* miss=longer miss_at={computed // 16 * 16} ")
 
     def test_who_asks_again_goes_on_where_the_prompt_was(self):
         body = {"messages": [{"role": "user", "content": "one two three four five six seven eight. " * 1500}], "stream": True,
@@ -876,6 +978,16 @@ class Process(unittest.TestCase):
         done = subprocess.run([HEARTH, "serve", "/nonexistent.gguf", "--port", "0"], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("/nonexistent.gguf", done.stderr)
+
+    def test_a_context_beyond_the_trained_one_is_memory_for_more_conversations(self):
+        server = Serve(context=131072)
+        self.assertTrue(any("room for 131072 tokens" in line and "trained for 65536" in line for line in server.lines), server.lines)
+        props = server.get("/props")[2]
+        self.assertEqual((props["context_tokens"], props["kv_tokens"]), (65536, 131072))
+        server.stop()
+        server = Serve()
+        self.assertFalse(any("room for" in line for line in server.lines), server.lines)
+        server.stop()
 
     def test_a_server_for_everyone_without_a_key_warns(self):
         server = Serve("--host", "0.0.0.0")
