@@ -127,6 +127,10 @@ class Waiting(unittest.TestCase):
         for thread in threads:
             thread.join()
         server.stop()
+        # The log tells of each about every 5 s.
+        for path in bodies:
+            read = [int(re.search(r" read=(\d+) of=\d+$", line)[1]) for line in server.lines if f"path={path} " in line and " read=" in line]
+            self.assertTrue(30 < len(read) < 45 and read == sorted(read), read)
         self.assertLess(max(gaps.values()), 15, gaps)
         text = {path: data.decode() for path, data in texts.items()}
         self.assertEqual(anthropic_message(text["/v1/messages"])["content"], [{"type": "text", "text": "Here it is."}])

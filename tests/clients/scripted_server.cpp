@@ -67,8 +67,12 @@ class ScriptedEngine final : public Engine {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }
     };
-    state.push(PromptProgress{.done = 0, .total = prompt});
-    sleep(rule.wait);
+    constexpr std::chrono::milliseconds kChunk{1000};  // of a prompt that is read slowly
+    for (std::chrono::milliseconds waited{0}; waited == waited.zero() || waited < rule.wait; waited += kChunk) {
+      const int64_t done_tokens = rule.wait.count() == 0 ? 0 : prompt * waited / rule.wait;
+      state.push(PromptProgress{.done = done_tokens, .total = prompt});
+      sleep(std::min(kChunk, rule.wait - waited));
+    }
     for (size_t i = 0; i < request.stop_strings.size(); ++i) {
       const size_t at = say.find(request.stop_strings[i]);
       if (at == std::string::npos) continue;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Serves the model in the box and talks to it as clients do: serve_test.py PATH/TO/hearth [unittest arguments]."""
+import atexit
 import concurrent.futures
 import http.client
 import json
@@ -42,6 +43,7 @@ class Serve:
         unignore = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
         self.process = subprocess.Popen([HEARTH, "serve", model, "-c", str(context), *port, *args], env=environment, text=True,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=unignore)
+        atexit.register(self.process.kill)  # when a test failed before it stopped the server
         self.lines = []
         self.port = None
         self.reader = threading.Thread(target=self._read, daemon=True)
