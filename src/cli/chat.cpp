@@ -192,6 +192,7 @@ Result<void> chat(ChatFlags& flags) {
     HEARTH_ASSIGN(flags.model.path, model_in_the_box());
   }
   HEARTH_ASSIGN(std::shared_ptr<Model> model, open_model(flags.model));
+  note_long_context(model->info());
   HEARTH_ASSIGN(std::unique_ptr<Engine> engine, Engine::create(model, flags.model.engine));
   Chat chat(flags, model, std::move(engine));
   HEARTH_TRY(chat.check());

@@ -81,12 +81,11 @@ Result<std::string> model_in_the_box() {
       "the path of a GGUF file");
 }
 
-std::string context_note(const ModelInfo& info) {
-  if (info.context_tokens - info.sequence_tokens < 256 || info.trained_context == 0) return "";
-  return fmt::format(
-      "the KV memory has room for {} tokens, but the model was trained for {}: that is the most that a conversation "
-      "may "
-      "have, the rest keeps more of them at the same time",
+void note_long_context(const ModelInfo& info) {
+  if (info.context_tokens - info.sequence_tokens < 256 || info.trained_context == 0) return;
+  note(
+      "hearth: note: the KV memory has room for {} tokens, but the model was trained for {}: that is the most that a "
+      "conversation may have, the rest keeps more of them at the same time\n",
       info.context_tokens, info.trained_context);
 }
 
@@ -105,7 +104,6 @@ Result<std::shared_ptr<Model>> open_model(const ModelFlags& flags) {
   progress.clear();
   if (model) {
     for (const std::string& warning : (*model)->text().warnings()) note("hearth: note: {}\n", warning);
-    if (const std::string text = context_note((*model)->info()); !text.empty()) note("hearth: note: {}\n", text);
   }
   return model;
 }

@@ -52,8 +52,8 @@ Result<std::string> read_chat_template(const std::string& path);
 CLI::Option* add_chat_template_flag(CLI::App& command, std::string& path);
 
 // Opens the model, with progress on a terminal when it takes long.
-// What to say when the context that was asked for is more than a conversation of this model can have; else "".
-std::string context_note(const ModelInfo& info);
+// Says so when the context that was asked for is more than a conversation of this model can have.
+void note_long_context(const ModelInfo& info);
 
 Result<std::shared_ptr<Model>> open_model(const ModelFlags& flags);
 

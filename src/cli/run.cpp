@@ -53,6 +53,7 @@ Result<void> run(RunFlags& flags) {
   }
   auto start = std::chrono::steady_clock::now();
   HEARTH_ASSIGN(std::shared_ptr<Model> model, open_model(flags.model));
+  note_long_context(model->info());
   HEARTH_ASSIGN(std::unique_ptr<Engine> engine, Engine::create(model, flags.model.engine));
   double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 

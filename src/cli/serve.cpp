@@ -131,7 +131,7 @@ void announce(const server::Models& models) {
   if (first.model) {
     for (const std::string& text : first.model->notes) note("hearth: note: {}\n", text);
   }
-  if (const std::string text = context_note(*first.info); !text.empty()) note("hearth: note: {}\n", text);
+  note_long_context(*first.info);
   note("{} on {}, context {} tokens\n", first.id, first.info->device, first.info->sequence_tokens);
   std::string others;
   for (const server::Models::State& state : models.states()) {
