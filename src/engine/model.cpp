@@ -190,9 +190,11 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
     const bool loads_fast = m.catalog.total_bytes() <= kLoadsFastBytes;
     if (!loads_fast) HEARTH_TRY(finish_text());
 
-    const HostMemory memory = host_memory();
-    BudgetRequest request{// Repacked copies take the place of the file's pages, which are released.
-                          .weights_bytes = std::max(m.catalog.total_bytes(), m.backend->weight_bytes(graph, layout)),
+    const std::optional<size_t> device_memory = m.backend->available_bytes();
+    const HostMemory memory = device_memory ? HostMemory{.available_bytes = *device_memory} : host_memory();
+    // In host memory, repacked copies take the place of the file's pages, which are released.
+    const size_t in_host = device_memory ? 0 : m.catalog.total_bytes();
+    BudgetRequest request{.weights_bytes = std::max(in_host, m.backend->weight_bytes(graph, layout)),
                           .workspace_bytes = workspace_bytes(graph),
                           .kv_bytes = [&](int64_t tokens) { return kv_bytes(*m.backend, graph, kv_type, tokens); },
                           .context_tokens = options.context_tokens,

@@ -1,5 +1,7 @@
 #include "backends/cuda/kernels.h"
 
+#include <algorithm>
+
 namespace hearth::cuda {
 
 Kernels::~Kernels() {
@@ -26,7 +28,10 @@ Result<Kernel> Kernels::get(std::string_view file, const std::string& name, size
   Kernel kernel{.name = name};
   HEARTH_TRY(driver.check(driver.cuModuleGetFunction(&kernel.function, found->second, name.c_str()),
                           fmt::format("find the kernel {} of \"{}\"", name, file)));
-  if (shared_bytes > size_t{48} << 10) {
+  // The limit holds for every launch of the kernel, also for those that were recorded before.
+  size_t& most = shared_bytes_[kernel.function];
+  if (shared_bytes > std::max(most, size_t{48} << 10)) {
+    most = shared_bytes;
     HEARTH_TRY(driver.check(driver.cuFuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                       static_cast<int>(shared_bytes)),
                             fmt::format("give {} KiB of shared memory to the kernel {}", shared_bytes >> 10, name)));

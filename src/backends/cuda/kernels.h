@@ -42,6 +42,7 @@ class Kernels {
  private:
   const Device& device_;
   std::map<std::string_view, CUmodule> modules_;
+  std::map<CUfunction, size_t> shared_bytes_;  // that a kernel may be started with, where that is more than 48 KiB
 };
 
 // A kernel with all that it is started with; takes one structure.

@@ -7,6 +7,7 @@
 
 #include "backends/backend.h"
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kernels/params.h"
 #include "backends/cuda/kv.h"
 #include "backends/cuda/weights.h"
@@ -59,6 +60,10 @@ struct PrepareContext {
 // Counters that kernels find zero and leave zero: of blocks that are done with their part of a sum.
 inline constexpr size_t kCounters = 1 << 16;
 
+inline ActivationKind activation_kind(Activation activation) {
+  return activation == Activation::kSilu ? kSiluActivation : kGeluActivation;
+}
+
 // One per file of ops/. Recording runs twice: first to measure scratch, then for good.
 Result<void> prepare(const EmbedOp& op, PrepareContext& context);
 Result<void> prepare(const RmsNormOp& op, PrepareContext& context);
@@ -68,6 +73,8 @@ Result<void> prepare(const AttentionOp& op, PrepareContext& context);
 Result<void> prepare(const GluOp& op, PrepareContext& context);
 Result<void> prepare(const AddOp& op, PrepareContext& context);
 Result<void> prepare(const GatherRowsOp& op, PrepareContext& context);
+// activation(a) * b for so many rows of any memory: `params` without rows.
+Result<void> prepare_glu(const ElementwiseParams& params, int64_t rows, PrepareContext& context);
 
 // Kernel names of a recorded plan, in order. `executable` is of this backend.
 std::vector<std::string_view> kernel_names(const Executable& executable);

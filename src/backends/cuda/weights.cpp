@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
+#include <map>
+#include <system_error>
 #include <thread>
 
 #include "base/check.h"
@@ -24,25 +27,25 @@ std::vector<WeightUse> uses_of(const Graph& graph) {
   return uses;
 }
 
-FormatId stored_format(FormatId format) {
+// Gathered rows are exact; products may round what has no kernels to f16.
+FormatId stored_format(FormatId format, WeightUse use) {
   if (planar_format(format)) return format;
-  return format == FormatId::kF64 || format == FormatId::kI32 || format == FormatId::kI64 ? FormatId::kF32
-                                                                                         : FormatId::kF16;
+  const bool wide = format == FormatId::kF64 || format == FormatId::kI32 || format == FormatId::kI64;
+  return wide || use == WeightUse::kGathered ? FormatId::kF32 : FormatId::kF16;
 }
 
 size_t stored_bytes(const Weight& weight, WeightUse use) {
   size_t bytes = use == WeightUse::kVector ? static_cast<size_t>(weight.cols) * sizeof(float)
-                                           : planar_size_bytes(stored_format(weight.tensor->format), weight.rows,
-                                                               weight.cols);
+                                           : planar_size_bytes(stored_format(weight.tensor->format, use),
+                                                               weight.rows, weight.cols);
   return round_up<size_t>(bytes, 256);
 }
 
 // Rows [first, first + rows) as planar panels; first is a multiple of 16.
-void make_panels(const Weight& weight, int64_t first, int64_t rows, std::byte* out) {
+void make_panels(const Weight& weight, FormatId format, int64_t first, int64_t rows, std::byte* out) {
   const TensorEntry& tensor = *weight.tensor;
   const size_t native_row = row_bytes(tensor.format, weight.cols);
   const std::byte* native = tensor.bytes.data() + static_cast<size_t>(first) * native_row;
-  const FormatId format = stored_format(tensor.format);
   if (format == tensor.format) return to_planar(format, rows, weight.cols, native, out);
   const size_t expanded_row = row_bytes(format, weight.cols);
   std::vector<std::byte> expanded(static_cast<size_t>(rows) * expanded_row);
@@ -129,6 +132,7 @@ size_t Weights::device_bytes(const Graph& graph) {
   return bytes;
 }
 
+
 Result<Weights> Weights::load(const Device& device, const Graph& graph, const LoadOptions& options) {
   const std::vector<WeightUse> uses = uses_of(graph);
   Weights weights;
@@ -154,7 +158,7 @@ Result<Weights> Weights::load(const Device& device, const Graph& graph, const Lo
       weights.vectors_[i] = reinterpret_cast<const float*>(to);
     } else {
       Matrix& matrix = weights.matrices_[i];
-      matrix = {.format = stored_format(tensor.format),
+      matrix = {.format = stored_format(tensor.format, uses[i]),
                 .rows = weight.rows,
                 .cols = weight.cols,
                 .planar = reinterpret_cast<const uint8_t*>(to)};
@@ -174,7 +178,7 @@ Result<Weights> Weights::load(const Device& device, const Graph& graph, const Lo
               in_parallel(ceil_div(count, kRun), [&](int64_t run) {
                 for (int64_t p = run * kRun; p < std::min(count, (run + 1) * kRun); ++p) {
                   const int64_t first = (panel + p) * kPanelRows;
-                  make_panels(weight, first, std::min(kPanelRows, weight.rows - first),
+                  make_panels(weight, matrix.format, first, std::min(kPanelRows, weight.rows - first),
                               out + static_cast<size_t>(p) * panel_bytes);
                 }
               });

@@ -103,11 +103,23 @@ HEARTH_DEVICE const int32_t* pages_of(const StepView& step, int32_t sequence, in
   return h.pages + h.page_offsets[sequence * h.groups + group];
 }
 
+// f(integral constant 0), f(1) ... f(N - 1): loops whose index must be known to the compiler.
+template <int I>
+struct Index {
+  static constexpr int value = I;
+};
+template <int N, int I = 0, class F>
+HEARTH_DEVICE void for_each_index(F&& f) {
+  if constexpr (I < N) {
+    f(Index<I>{});
+    for_each_index<N, I + 1>(f);
+  }
+}
+
 HEARTH_DEVICE float silu(float x) { return x / (1.0f + __expf(-x)); }
 HEARTH_DEVICE float gelu_tanh(float x) {
   return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
 }
-enum ActivationKind : int32_t { kNoActivation, kSiluActivation, kGeluActivation };
 HEARTH_DEVICE float activate(int32_t kind, float x) { return kind == kSiluActivation ? silu(x) : gelu_tanh(x); }
 
 }  // namespace hearth::cuda

@@ -7,6 +7,8 @@ namespace hearth::cuda {
 
 inline constexpr int kPageRows = 16;  // tokens of a KV page (kPageTokens)
 
+enum ActivationKind : int32_t { kNoActivation, kSiluActivation, kGeluActivation };
+
 // ---- the running step: data that changes from step to step at addresses that do not ----
 
 struct StepRow {
