@@ -34,9 +34,11 @@ HEARTH_DEVICE void grid_launch_next() {
 HEARTH_DEVICE uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
 
 // 16 bytes from global to shared memory without registers; bytes from `valid` (0..16) on become zeros.
-HEARTH_DEVICE void copy_async_16(void* to_shared, const void* from, int valid = 16) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to_shared)), "l"(from), "r"(valid)
-               : "memory");
+HEARTH_DEVICE void copy_async_16(uint32_t to_shared, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to_shared), "l"(from) : "memory");
+}
+HEARTH_DEVICE void copy_async_16(uint32_t to_shared, const void* from, int valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to_shared), "l"(from), "r"(valid) : "memory");
 }
 HEARTH_DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Until at most N of this thread's committed groups are on their way.

@@ -20,7 +20,7 @@ HEARTH_DEVICE void embed_int(const LinearParams& p) {
   if (!there) return;
   for (int unit = warp; unit < p.units; unit += kEmbedWarps) {
     __syncwarp();
-    F::load(stage, panel, p, unit, lane);
+    F::load(shared_address(stage), panel, p, unit, lane);
     copy_async_commit();
     copy_async_wait<0>();
     __syncwarp();

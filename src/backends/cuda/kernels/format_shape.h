@@ -92,11 +92,10 @@ struct HalfShape {
 
 // ---- shapes of the kernels ----
 
-inline constexpr int kGemvWarps = 8;
+inline constexpr int kGemvWarps = 16;
 inline constexpr int kGemvThreads = 32 * kGemvWarps;
-// Stages of the ring of weights of a warp.
-constexpr int gemv_stages(int unit_bytes) { return unit_bytes <= 2560 ? 3 : 2; }
-constexpr int gemv_ring_bytes(int unit_bytes) { return kGemvWarps * gemv_stages(unit_bytes) * unit_bytes; }
+inline constexpr int kGemvStages = 2;  // of the ring of weights of a warp
+constexpr int gemv_ring_bytes(int unit_bytes) { return kGemvWarps * kGemvStages * unit_bytes; }
 
 inline constexpr int kGemmWarps = 8;
 inline constexpr int kGemmThreads = 32 * kGemmWarps;
@@ -109,6 +108,6 @@ constexpr int gemm_shared_bytes(int unit_cols, int unit_bytes, int tokens) {
 }
 
 inline constexpr int kFloatThreads = 256;
-inline constexpr int kEmbedWarps = 4;
+inline constexpr int kEmbedWarps = 16;
 
 }  // namespace hearth::cuda

@@ -27,21 +27,22 @@ struct IntFormat : IntShape<CodeBits, HighBits, Zero, S, T> {
   // Lines 2 and 3 of each four have their halves swapped, so that the four lines of a block's reads meet other banks.
   static HEARTH_DEVICE int swizzle(int line, int byte) { return line * 64 + (byte ^ ((line & 2) << 4)); }
 
-  // Copies unit `unit` of a panel to `stage`, one warp; columns past the end become zero codes and scales.
-  static HEARTH_DEVICE void load(uint8_t* stage, const uint8_t* panel, const LinearParams& p, int unit, int lane) {
+  // Copies unit `unit` of a panel to `stage` (an address in shared memory), one warp; columns past the end become zero
+  // codes and scales.
+  static HEARTH_DEVICE void load(uint32_t stage, const uint8_t* panel, const LinearParams& p, int unit, int lane) {
     if ((unit + 1) * kUnitCols <= p.cols) {
-      copy_plane<kCodeBytes, true, false>(stage, panel, unit, 0, lane);
-      copy_plane<kHighBytes, false, false>(stage + kHighOffset, panel + p.high_offset, unit, 0, lane);
-      copy_plane<kSubBytes, false, false>(stage + kSubOffset, panel + p.sub_scales_offset, unit, 0, lane);
-      copy_plane<kScaleBytes, false, false>(stage + kScaleOffset, panel + p.scales_offset, unit, 0, lane);
+      copy_plane<kCodeBytes, true>(stage, panel, unit, lane);
+      copy_plane<kHighBytes, false>(stage + kHighOffset, panel + p.high_offset, unit, lane);
+      copy_plane<kSubBytes, false>(stage + kSubOffset, panel + p.sub_scales_offset, unit, lane);
+      copy_plane<kScaleBytes, false>(stage + kScaleOffset, panel + p.scales_offset, unit, lane);
     } else {
       const int blocks = (p.cols + scale_elems(S) - 1) / scale_elems(S);
-      copy_plane<kCodeBytes, true, true>(stage, panel, unit, p.cols * CodeBits * 2, lane);
-      copy_plane<kHighBytes, false, true>(stage + kHighOffset, panel + p.high_offset, unit, p.cols * HighBits * 2, lane);
-      copy_plane<kSubBytes, false, true>(stage + kSubOffset, panel + p.sub_scales_offset, unit,
-                                         blocks * scale_lines(S) * 64, lane);
-      copy_plane<kScaleBytes, false, true>(stage + kScaleOffset, panel + p.scales_offset, unit,
-                                           blocks * scale_halves(S) * 32, lane);
+      copy_tail<kCodeBytes, true>(stage, panel, unit, p.cols * CodeBits * 2, lane);
+      copy_tail<kHighBytes, false>(stage + kHighOffset, panel + p.high_offset, unit, p.cols * HighBits * 2, lane);
+      copy_tail<kSubBytes, false>(stage + kSubOffset, panel + p.sub_scales_offset, unit, blocks * scale_lines(S) * 64,
+                                  lane);
+      copy_tail<kScaleBytes, false>(stage + kScaleOffset, panel + p.scales_offset, unit, blocks * scale_halves(S) * 32,
+                                    lane);
     }
   }
 
@@ -194,22 +195,31 @@ struct IntFormat : IntShape<CodeBits, HighBits, Zero, S, T> {
     return {f.x, f.y};
   }
 
-  template <int Bytes, bool kSwizzle, bool kTail>
-  static HEARTH_DEVICE void copy_plane(uint8_t* to, const uint8_t* plane, int unit, int plane_bytes, int lane) {
+  // Where a lane's 16 bytes go; 512 bytes on they go to the same place 512 bytes on.
+  template <bool kSwizzle>
+  static HEARTH_DEVICE uint32_t place(int lane) {
+    return kSwizzle && CodeBits != 2 ? swizzle(lane / 4, lane % 4 * 16) : lane * 16;
+  }
+  template <int Bytes, bool kSwizzle>
+  static HEARTH_DEVICE void copy_plane(uint32_t to, const uint8_t* plane, int unit, int lane) {
     if constexpr (Bytes > 0) {
-      const uint8_t* from = plane + static_cast<size_t>(unit) * Bytes;
+      const uint8_t* from = plane + (static_cast<uint32_t>(unit) * Bytes + static_cast<uint32_t>(lane) * 16);
+      to += place<kSwizzle>(lane);
 #pragma unroll
-      for (int first = 0; first < Bytes / 16; first += 32) {
-        const int chunk = first + lane;
-        if (Bytes / 16 % 32 == 0 || chunk < Bytes / 16) {
-          const int at = kSwizzle && CodeBits != 2 ? swizzle(chunk / 4, chunk % 4 * 16) : chunk * 16;
-          if constexpr (kTail) {
-            const int left = min(max(plane_bytes - unit * Bytes - chunk * 16, 0), 16);
-            copy_async_16(to + at, left > 0 ? from + chunk * 16 : plane, left);
-          } else {
-            copy_async_16(to + at, from + chunk * 16);
-          }
-        }
+      for (int first = 0; first < Bytes; first += 512) {
+        if (first + 512 <= Bytes || lane < Bytes % 512 / 16) copy_async_16(to + first, from + first);
+      }
+    }
+  }
+  // The same where the plane may end, after `plane_bytes`.
+  template <int Bytes, bool kSwizzle>
+  static HEARTH_DEVICE void copy_tail(uint32_t to, const uint8_t* plane, int unit, int plane_bytes, int lane) {
+    if constexpr (Bytes > 0) {
+      to += place<kSwizzle>(lane);
+#pragma unroll 1
+      for (int first = 0; first < Bytes; first += 512) {
+        const int at = unit * Bytes + first + lane * 16, left = min(max(plane_bytes - at, 0), 16);
+        if (first + 512 <= Bytes || lane < Bytes % 512 / 16) copy_async_16(to + first, left > 0 ? plane + at : plane, left);
       }
     }
   }
@@ -266,7 +276,7 @@ struct HalfFormat : HalfShape {
   static HEARTH_DEVICE int place(int line, int byte) {
     return line / 2 * 128 + (((line & 1) * 2 + byte / 32) ^ (line / 4 & 3)) * 32 + byte % 32;
   }
-  static HEARTH_DEVICE void load(uint8_t* stage, const uint8_t* panel, const LinearParams& p, int unit, int lane) {
+  static HEARTH_DEVICE void load(uint32_t stage, const uint8_t* panel, const LinearParams& p, int unit, int lane) {
     const int plane_bytes = (p.cols + 1) / 2 * 64;
     const uint8_t* from = panel + static_cast<size_t>(unit) * kUnitBytes;
 #pragma unroll

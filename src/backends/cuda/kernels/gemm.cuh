@@ -96,7 +96,7 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
   auto load_weights = [&](int step) {
     if (step >= steps || step % kSteps != 0) return;
     const int unit = step / kSteps;
-    uint8_t* to = units + unit % kUnitStages * 2 * F::kUnitBytes;
+    const uint32_t to = shared_address(units) + unit % kUnitStages * 2 * F::kUnitBytes;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (panel[i] != nullptr) F::load(to + i * F::kUnitBytes, panel[i], p, first_unit + unit, lane);
@@ -105,7 +105,7 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
   int rows = 0;
   auto load_x = [&](int step) {
     if (step >= steps) return;
-    uint8_t* to = x_ring + step % kGemmXStages * kXStageBytes;
+    const uint32_t to = shared_address(x_ring) + step % kGemmXStages * kXStageBytes;
     const int first_col = first_unit * F::kUnitCols + step * 64;
     // Eight pieces of 16 bytes to a row of 64 columns. Odd rows have their halves swapped, for the banks.
 #pragma unroll

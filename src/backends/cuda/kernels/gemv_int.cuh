@@ -25,6 +25,9 @@ struct UnitCursor {
 };
 
 HEARTH_DEVICE const uint8_t* panel_address(const LinearParams& p, int local) {
+  if (p.part_count == 1) {
+    return p.parts[0].weights + static_cast<size_t>(blockIdx.x + local * gridDim.x) * p.panel_bytes;
+  }
   if (p.glu != kNoActivation) {
     const int pair = blockIdx.x + local / 2 * gridDim.x;
     return p.parts[local & 1].weights + static_cast<size_t>(pair) * p.panel_bytes;
@@ -45,7 +48,7 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
   constexpr int kSets = 256 / F::kGroup / kGroups;
   constexpr int kSetBlocks = kGroups * F::kGroup < 32 ? 1 : kGroups * F::kGroup / 32;
   constexpr int kRows = kTokens * kTiles;
-  constexpr int kStages = gemv_stages(F::kUnitBytes);
+  constexpr int kStages = kGemvStages;
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   uint8_t* ring = shared + warp * (kStages * F::kUnitBytes);
@@ -58,14 +61,18 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
   UnitCursor ahead{0, warp};
   while (ahead.unit >= p.units) ahead.unit -= p.units, ++ahead.panel;
   UnitCursor now = ahead;
-  int fill = 0;  // stage that is filled next
+  const uint32_t ring_address = shared_address(ring);
+  uint32_t fill = 0;  // offset of the stage that is filled next
+  const uint8_t* ahead_panel = ahead.panel < panels ? panel_address(p, ahead.panel) : nullptr;
   auto load_ahead = [&] {
     if (ahead.panel < panels) {
-      F::load(ring + fill * F::kUnitBytes, panel_address(p, ahead.panel), p, ahead.unit, lane);
+      F::load(ring_address + fill, ahead_panel, p, ahead.unit, lane);
+      const int before = ahead.panel;
       ahead.advance(p.units);
+      if (ahead.panel != before && ahead.panel < panels) ahead_panel = panel_address(p, ahead.panel);
     }
     copy_async_commit();
-    fill = fill + 1 == kStages ? 0 : fill + 1;
+    fill = fill + F::kUnitBytes == kStages * F::kUnitBytes ? 0 : fill + F::kUnitBytes;
   };
 #pragma unroll
   for (int i = 0; i < kStages - 1; ++i) load_ahead();
@@ -83,8 +90,9 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
     x.codes = shared + p.x_offset;
     x.scales = reinterpret_cast<float*>(x.codes + x.blocks * 64);
     x.sums = reinterpret_cast<int32_t*>(x.scales + x.blocks);
-    const float scale = p.norm != nullptr ? rms_scale(p.x, p.cols, p.eps, scratch) : 1.0f;
-    quantize_row(p.x, p.norm, scale, p.cols, x.blocks, x.limit, x.codes, x.scales, x.sums);
+    // Integers do not change when a row is scaled: the norm's factor waits until the end.
+    const float squares = warp_sum(quantize_row(p.x, p.norm, 1.0f, p.cols, x.blocks, x.limit, x.codes, x.scales, x.sums));
+    if (lane == 0) scratch[warp] = squares;
     __syncthreads();
   }
 
@@ -92,16 +100,17 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
   const int plane = g & 1, row_b = (g >> 1) % kTokens, group_b = (g >> 1) / kTokens;
   const int row_d = t % kTokens, group_d = t / kTokens;
 
+  const int slots = min(p.units, kGemvWarps);
   float sums[kTiles][2] = {};
-  int stage = 0;
+  uint32_t stage = 0;
   for (int batch = 0; batch < panels; batch += p.batch_panels) {
     const int batch_end = min(batch + p.batch_panels, panels);
     while (now.panel < batch_end) {
       copy_async_wait<kStages - 2>();
       __syncwarp();
       load_ahead();
-      const uint8_t* unit = ring + stage * F::kUnitBytes;
-      stage = stage + 1 == kStages ? 0 : stage + 1;
+      const uint8_t* unit = ring + stage;
+      stage = stage + F::kUnitBytes == kStages * F::kUnitBytes ? 0 : stage + F::kUnitBytes;
       const typename F::UnitScales scales = F::read_scales(unit, g);
 
       auto set = [&](auto index) {
@@ -121,10 +130,10 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
         for (int k = 0; k < kSetBlocks; ++k) {
           uint32_t a[F::kPlanes][4];
           F::factors(unit, kFirstBlock + k, g, t, a);
-          const bool mine = b_block == kFirstBlock + k;
+          const uint32_t mine = b_block == kFirstBlock + k;  // a factor: the units for logic have enough to do
 #pragma unroll
           for (int i = 0; i < kTiles; ++i) {
-            const uint32_t b0 = mine ? b[i].x : 0, b1 = mine ? b[i].y : 0;
+            const uint32_t b0 = b[i].x * mine, b1 = b[i].y * mine;
 #pragma unroll
             for (int plane_a = 0; plane_a < F::kPlanes; ++plane_a) mma_s8<F::kSigned>(d[plane_a][i], a[plane_a], b0, b1);
           }
@@ -164,7 +173,6 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
       const int panel = now.panel, slot = now.unit % kGemvWarps;
       now.advance(p.units);
       if (now.panel != panel) {
-        const int slots = min(p.units, kGemvWarps);
         float* to = partial + ((panel - batch) * slots + slot) * (16 * kRows) + 2 * g;
 #pragma unroll
         for (int i = 0; i < kTiles; ++i) {
@@ -185,7 +193,14 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
     __syncthreads();
 
     // Sums of the warps, in their order, and all that follows the product.
-    const int slots = min(p.units, kGemvWarps);
+    float x_factor = 1;
+    if constexpr (kFused) {
+      if (p.norm != nullptr) {
+        float squares = 0;
+        for (int w = 0; w < kGemvWarps; ++w) squares += scratch[w];
+        x_factor = rsqrtf(squares / static_cast<float>(p.cols) + p.eps);
+      }
+    }
     auto sum_of = [&](int panel, int at) {
       const float* from = partial + panel * slots * (16 * kRows) + at;
       float v = 0;
@@ -203,10 +218,10 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
       const LinearPart& to = p.parts[part];
       const int col = (task - to.first_panel) * 16 + at % 16;
       if (col >= to.rows) continue;
-      float y = sum_of(local * per_task, at);
+      float y = x_factor * sum_of(local * per_task, at);
       if (to.bias != nullptr) y += to.bias[col];
       if (p.glu != kNoActivation) {
-        float up = sum_of(local * 2 + 1, at);
+        float up = x_factor * sum_of(local * 2 + 1, at);
         if (p.parts[1].bias != nullptr) up += p.parts[1].bias[col];
         y = activate(p.glu, y) * up;
       }

@@ -15,13 +15,13 @@ extern "C" __global__ void __launch_bounds__(kGemvThreads, 2) gemv_1_fused(const
 extern "C" __global__ void __launch_bounds__(kGemvThreads, 2) gemv_1(const __grid_constant__ LinearParams p) {
   gemv_int<Format, 1, 1, false>(p);
 }
-extern "C" __global__ void __launch_bounds__(kGemvThreads, 2) gemv_2(const __grid_constant__ LinearParams p) {
+extern "C" __global__ void __launch_bounds__(kGemvThreads, 1) gemv_2(const __grid_constant__ LinearParams p) {
   gemv_int<Format, 2, 1, false>(p);
 }
-extern "C" __global__ void __launch_bounds__(kGemvThreads, 2) gemv_4(const __grid_constant__ LinearParams p) {
+extern "C" __global__ void __launch_bounds__(kGemvThreads, 1) gemv_4(const __grid_constant__ LinearParams p) {
   gemv_int<Format, 4, 1, false>(p);
 }
-extern "C" __global__ void __launch_bounds__(kGemvThreads, 2) gemv_8(const __grid_constant__ LinearParams p) {
+extern "C" __global__ void __launch_bounds__(kGemvThreads, 1) gemv_8(const __grid_constant__ LinearParams p) {
   gemv_int<Format, 4, 2, false>(p);
 }
 extern "C" __global__ void __launch_bounds__(kGemmThreads) gemm_16(const __grid_constant__ LinearParams p) {

@@ -36,12 +36,21 @@ HEARTH_DEVICE void read_eight(const float* x, const float* norm, float scale, in
 }
 
 // A row as integers (IntRows), by all threads of a block; cols is a multiple of 32. x, norm and codes are aligned to 16
-// bytes. Without a barrier at its end.
-HEARTH_DEVICE void quantize_row(const float* x, const float* norm, float scale, int cols, int blocks, int limit,
+// bytes. Returns this thread's part of the sum of squares of x. Without a barrier at its end.
+HEARTH_DEVICE float quantize_row(const float* x, const float* norm, float scale, int cols, int blocks, int limit,
                                 uint8_t* codes, float* scales, int32_t* sums) {
+  float squares = 0;
   for (int chunk = threadIdx.x; chunk < 4 * blocks; chunk += blockDim.x) {  // whole warps, as blocks % 8 == 0
     float v[8];
-    read_eight(x, norm, scale, 8 * chunk, cols, v);
+    read_eight(x, nullptr, 1, 8 * chunk, cols, v);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) squares += v[i] * v[i];
+    if (norm != nullptr && 8 * chunk < cols) {
+      float w[8];
+      read_eight(norm, nullptr, 1, 8 * chunk, cols, w);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) v[i] *= scale * w[i];
+    }
     float largest = 0;
 #pragma unroll
     for (int i = 0; i < 8; ++i) largest = fmaxf(largest, fabsf(v[i]));
@@ -72,6 +81,7 @@ HEARTH_DEVICE void quantize_row(const float* x, const float* norm, float scale, 
     poison += __shfl_xor_sync(~0u, poison, 2);
     if (chunk % 4 == 0) scales[block] = largest / static_cast<float>(limit) + poison;
   }
+  return squares;
 }
 
 }  // namespace hearth::cuda

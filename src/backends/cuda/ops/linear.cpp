@@ -53,7 +53,7 @@ namespace {
 
 constexpr int64_t kGemvRows = 8;  // the most
 // Shared memory for sums of a gemv; more panels' sums are added less often.
-constexpr int kPartialBytes = 16 << 10;
+constexpr int kPartialBytes = 8 << 10;
 // Longer rows are rounded by a kernel of their own: every block would spend its memory on them.
 constexpr int64_t kMostFusedCols = 16384;
 
