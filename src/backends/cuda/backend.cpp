@@ -1,12 +1,12 @@
 // An NVIDIA GPU as a backend: loads weights, records plans as CUDA graphs, replays them.
-#include "backends/backend.h"
+#include "backends/cuda/backend.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <utility>
 
-#include "backends/cuda/step.h"
+#include "backends/cuda/probe.h"
 #include "base/check.h"
 #include "base/checked_math.h"
 
@@ -25,7 +25,8 @@ Result<Tuning> read_tuning() {
     } else if (name == "fusion") {
       tuning.fusion = false;
     } else {
-      return fail(ErrorCode::kUsage, "HEARTH_CUDA_WITHOUT names \"{}\"; it can name graphs, dependent and fusion", name);
+      return fail(ErrorCode::kUsage, "HEARTH_CUDA_WITHOUT names \"{}\"; it can name graphs, dependent and fusion",
+                  name);
     }
   }
   const char* profile = std::getenv("HEARTH_CUDA_PROFILE");
@@ -120,6 +121,40 @@ class StepMemory {
   HostBuffer host_;
 };
 
+// Times on the stream.
+class Events {
+ public:
+  static Result<Events> create(const Device& device, size_t count) {
+    Events self(device);
+    while (self.events_.size() < count) {
+      HEARTH_TRY(device.driver().check(device.driver().cuEventCreate(&self.events_.emplace_back(), CU_EVENT_DEFAULT),
+                                       "make an event"));
+    }
+    return self;
+  }
+  Events(Events&&) = default;
+  ~Events() {
+    for (CUevent event : events_) {
+      if (event != nullptr) device_.driver().cuEventDestroy(event);
+    }
+  }
+  Result<void> record(size_t i) const {
+    return device_.driver().check(device_.driver().cuEventRecord(events_[i], device_.stream()), "record an event");
+  }
+  // Between events i and i + 1, both of which are in the past.
+  Result<double> milliseconds(size_t i) const {
+    float milliseconds = 0;
+    HEARTH_TRY(device_.driver().check(device_.driver().cuEventElapsedTime(&milliseconds, events_[i], events_[i + 1]),
+                                      "read the time between two events"));
+    return milliseconds;
+  }
+
+ private:
+  explicit Events(const Device& device) : device_(device) {}
+  const Device& device_;
+  std::vector<CUevent> events_;
+};
+
 struct KernelTime {
   std::string name;
   double milliseconds = 0;
@@ -137,9 +172,9 @@ struct Shared {
   KvPools kv;
   StepMemory step;
   DeviceBuffer counters;
-  HostBuffer logits;            // what read_logits() reads
+  HostBuffer logits;                      // what read_logits() reads
   std::vector<DeviceBuffer> frequencies;  // by Graph::ropes
-  size_t vocab = 0;             // rows of the embedding table
+  size_t vocab = 0;                       // rows of the embedding table
   // The largest of the plans recorded so far, which all that fit into them share.
   std::shared_ptr<const DeviceBuffer> values, scratch;
   std::vector<KernelTime> times;
@@ -188,7 +223,8 @@ class CudaExecutable : public Executable {
     running_ = true;
     launched_logits_ = static_cast<int64_t>(batch.logit_rows.size());
     if (shared_.tuning.profile) return run_with_times();
-    if (graph_ != nullptr) return device.driver().check(device.driver().cuGraphLaunch(graph_, device.stream()), "start a step");
+    if (graph_ != nullptr)
+      return device.driver().check(device.driver().cuGraphLaunch(graph_, device.stream()), "start a step");
     for (const Launch& launch : launches_) HEARTH_TRY(launch.enqueue(device));
     return {};
   }
@@ -211,9 +247,9 @@ class CudaExecutable : public Executable {
     const size_t capacity = shared_.logits.size_bytes() / sizeof(float);
     for (size_t done = 0; done < count;) {
       const size_t n = std::min(capacity, count - done);
-      HEARTH_TRY(device.driver().check(device.driver().cuMemcpyDtoHAsync(staging, source + done * sizeof(float),
-                                                                         n * sizeof(float), device.stream()),
-                                       "copy logits from the GPU"));
+      HEARTH_TRY(device.driver().check(
+          device.driver().cuMemcpyDtoHAsync(staging, source + done * sizeof(float), n * sizeof(float), device.stream()),
+          "copy logits from the GPU"));
       HEARTH_TRY(device.synchronize("copy logits from the GPU"));
       std::copy_n(staging, n, out.begin() + static_cast<std::ptrdiff_t>(done));
       done += n;
@@ -271,27 +307,23 @@ class CudaExecutable : public Executable {
 
   Result<void> run_with_times() {
     const Device& device = shared_.device;
-    const Driver& driver = device.driver();
-    std::vector<CUevent> events(launches_.size() + 1);
-    for (CUevent& event : events) HEARTH_TRY(driver.check(driver.cuEventCreate(&event, CU_EVENT_DEFAULT), "make an event"));
-    driver.cuEventRecord(events[0], device.stream());
+    HEARTH_ASSIGN(const Events events, Events::create(device, launches_.size() + 1));
+    HEARTH_TRY(events.record(0));
     for (size_t i = 0; i < launches_.size(); ++i) {
       Launch launch = launches_[i];
       launch.dependent = false;
       HEARTH_TRY(launch.enqueue(device));
-      driver.cuEventRecord(events[i + 1], device.stream());
+      HEARTH_TRY(events.record(i + 1));
     }
     HEARTH_TRY(device.synchronize("run a step on the GPU"));
     for (size_t i = 0; i < launches_.size(); ++i) {
-      float milliseconds = 0;
-      driver.cuEventElapsedTime(&milliseconds, events[i], events[i + 1]);
+      HEARTH_ASSIGN(const double milliseconds, events.milliseconds(i));
       const std::string name = fmt::format("{} ({} rows)", launches_[i].kernel.name, bucket_.rows);
       auto time = std::ranges::find(shared_.times, name, &KernelTime::name);
       if (time == shared_.times.end()) time = shared_.times.insert(time, KernelTime{.name = name});
       time->milliseconds += milliseconds;
       ++time->launches;
     }
-    for (CUevent event : events) driver.cuEventDestroy(event);
     return {};
   }
 
@@ -325,6 +357,57 @@ Result<CUgraphExec> capture(const Device& device, const std::vector<Launch>& lau
   return exec;
 }
 
+// The memory of a plan's values: the arena, then the tables of rotations.
+struct ValueMemory {
+  explicit ValueMemory(const Plan& plan) {
+    Pieces pieces;
+    pieces.take(plan.arena_bytes[0]);
+    for (const Rope& rope : plan.graph->ropes) {
+      const auto table = static_cast<size_t>(plan.bucket.rows * (rope.dims / 2)) * sizeof(float);
+      cos.push_back(pieces.take(table));
+      sin.push_back(pieces.take(table));
+    }
+    bytes = pieces.used_bytes();
+  }
+  std::vector<RopeView> ropes(const Graph& graph, CUdeviceptr base) const {
+    std::vector<RopeView> views;
+    for (size_t r = 0; r < graph.ropes.size(); ++r) {
+      views.push_back({.cos = reinterpret_cast<const float*>(base + cos[r]),
+                       .sin = reinterpret_cast<const float*>(base + sin[r]),
+                       .pairs = static_cast<int32_t>(graph.ropes[r].dims / 2),
+                       .half = graph.ropes[r].pairing == RopePairing::kHalf});
+    }
+    return views;
+  }
+
+  size_t bytes = 0;
+  std::vector<size_t> cos, sin;  // offsets, by Graph::ropes
+};
+
+// Appends the launches of all steps. `frequencies`: by Graph::ropes, or none while only sizes are wanted.
+Result<void> prepare_all(PrepareContext& context, std::span<const DeviceBuffer> frequencies) {
+  const Graph& graph = context.graph;
+  for (size_t r = 0; r < graph.ropes.size(); ++r) {
+    Launch launch;
+    HEARTH_ASSIGN(launch.kernel, context.kernels.get("elementwise", "rope_table", 0));
+    RopeTableParams params{.step = context.step,
+                           .frequency = frequencies.empty() ? nullptr : frequencies[r].at<const double>(),
+                           .cos = const_cast<float*>(context.ropes[r].cos),
+                           .sin = const_cast<float*>(context.ropes[r].sin),
+                           .pairs = context.ropes[r].pairs,
+                           .magnitude = graph.ropes[r].magnitude};
+    launch.grid[0] = static_cast<unsigned>(context.plan.bucket.rows);
+    launch.threads = 64;
+    launch.set_params(params);
+    context.launches.push_back(std::move(launch));
+  }
+  for (const Step& step : context.plan.lanes[0].steps) {
+    const Node& node = graph.nodes[static_cast<size_t>(step.node)];
+    HEARTH_TRY(std::visit([&](const auto& op) { return prepare(op, context); }, node.op));
+  }
+  return {};
+}
+
 class CudaModel : public DeviceModel {
  public:
   explicit CudaModel(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
@@ -339,21 +422,9 @@ class CudaModel : public DeviceModel {
                   plan.lanes.size());
     }
     s.device.use();
-    Pieces pieces;
-    pieces.take(plan.arena_bytes[0]);
-    std::vector<size_t> places;
-    for (const Rope& rope : graph.ropes) {
-      const auto bytes = static_cast<size_t>(plan.bucket.rows * (rope.dims / 2)) * sizeof(float);
-      for (int i = 0; i < 2; ++i) places.push_back(pieces.take(bytes));
-    }
-    HEARTH_ASSIGN(auto values, at_least(s.device, pieces.used_bytes(), s.values, "activations"));
-    std::vector<RopeView> ropes;
-    for (size_t r = 0; r < graph.ropes.size(); ++r) {
-      ropes.push_back({.cos = values->at<const float>(places[2 * r]),
-                       .sin = values->at<const float>(places[2 * r + 1]),
-                       .pairs = static_cast<int32_t>(graph.ropes[r].dims / 2),
-                       .half = graph.ropes[r].pairing == RopePairing::kHalf});
-    }
+    const ValueMemory memory(plan);
+    HEARTH_ASSIGN(auto values, at_least(s.device, memory.bytes, s.values, "activations"));
+    const std::vector<RopeView> ropes = memory.ropes(graph, values->address());
     PrepareContext context{.device = s.device,
                            .kernels = s.kernels,
                            .graph = graph,
@@ -366,11 +437,11 @@ class CudaModel : public DeviceModel {
                            .ropes = ropes,
                            .arena = values->address(),
                            .counters = s.counters.address()};
-    HEARTH_TRY(prepare_all(context));
+    HEARTH_TRY(prepare_all(context, s.frequencies));
     HEARTH_ASSIGN(auto scratch, at_least(s.device, context.scratch_bytes, s.scratch, "scratch"));
     context.scratch = scratch->address();
     context.launches.clear();
-    HEARTH_TRY(prepare_all(context));
+    HEARTH_TRY(prepare_all(context, s.frequencies));
     // Nothing of this step may start before its data is there, and nothing of the next before this is complete.
     context.launches.front().dependent = false;
     if (!s.tuning.dependent) {
@@ -404,29 +475,6 @@ class CudaModel : public DeviceModel {
   }
 
  private:
-  Result<void> prepare_all(PrepareContext& context) const {
-    const Graph& graph = context.graph;
-    for (size_t r = 0; r < graph.ropes.size(); ++r) {
-      Launch launch;
-      HEARTH_ASSIGN(launch.kernel, context.kernels.get("elementwise", "rope_table", 0));
-      RopeTableParams params{.step = context.step,
-                             .frequency = shared_->frequencies[r].at<const double>(),
-                             .cos = const_cast<float*>(context.ropes[r].cos),
-                             .sin = const_cast<float*>(context.ropes[r].sin),
-                             .pairs = context.ropes[r].pairs,
-                             .magnitude = graph.ropes[r].magnitude};
-      launch.grid[0] = static_cast<unsigned>(context.plan.bucket.rows);
-      launch.threads = 64;
-      launch.set_params(params);
-      context.launches.push_back(std::move(launch));
-    }
-    for (const Step& step : context.plan.lanes[0].steps) {
-      const Node& node = graph.nodes[static_cast<size_t>(step.node)];
-      HEARTH_TRY(std::visit([&](const auto& op) { return prepare(op, context); }, node.op));
-    }
-    return {};
-  }
-
   std::unique_ptr<Shared> shared_;
 };
 
@@ -436,14 +484,45 @@ class CudaBackend : public Backend {
       : device_(std::move(device)), kernels_(*device_), tuning_(tuning) {
     const DeviceProperties& p = device_->properties();
     info_ = {.name = fmt::format("cuda:{}", p.index),
-             .description = fmt::format("{}, {} MiB of {} MiB free", p.name, device_->free_bytes() >> 20,
-                                        p.total_bytes >> 20)};
+             .description =
+                 fmt::format("{}, {} MiB of {} MiB free", p.name, device_->free_bytes() >> 20, p.total_bytes >> 20)};
   }
 
   const DeviceInfo& info() const override { return info_; }
   size_t page_bytes(const KvGroup& group, KvType type) const override { return KvPools::page_bytes(group, type); }
   size_t weight_bytes(const Graph& graph, WeightLayout) const override { return Weights::device_bytes(graph); }
   std::optional<size_t> available_bytes() const override { return device_->free_bytes(); }
+
+  // Exact, by the same calls that record: only addresses are missing.
+  Result<size_t> workspace_bytes(const Graph& graph, const LoadOptions& options,
+                                 std::span<const Bucket> buckets) override {
+    const Weights weights = Weights::place(graph, 0);
+    HEARTH_ASSIGN(const KvPools kv, KvPools::allocate(*device_, graph.kv_groups, options.kv_type,
+                                                      std::vector<int64_t>(graph.kv_groups.size(), 0)));
+    size_t bytes = kReservedBytes;
+    for (const Bucket& bucket : buckets) {
+      const Plan plan = make_single_lane_plan(graph, bucket);
+      const ValueMemory memory(plan);
+      const std::vector<RopeView> ropes = memory.ropes(graph, 0);
+      PrepareContext context{.device = *device_,
+                             .kernels = kernels_,
+                             .graph = graph,
+                             .plan = plan,
+                             .weights = weights,
+                             .kv = kv,
+                             .options = options,
+                             .tuning = tuning_,
+                             .step = {},
+                             .ropes = ropes,
+                             .arena = 0};
+      HEARTH_TRY(prepare_all(context, {}));
+      // A plan that needs more than those before it gets memory of its own; they keep theirs.
+      bytes += memory.bytes + context.scratch_bytes;
+    }
+    return bytes;
+  }
+
+  Result<double> read_bandwidth(double seconds) override { return measure_reads(*device_, kernels_, seconds); }
 
   Result<std::unique_ptr<DeviceModel>> load(const Graph& graph, const LoadOptions& options) override {
     const Device& device = *device_;
@@ -462,9 +541,9 @@ class CudaBackend : public Backend {
     for (const Rope& rope : graph.ropes) {
       const size_t bytes = rope.frequency.size() * sizeof(double);
       HEARTH_ASSIGN(DeviceBuffer buffer, DeviceBuffer::allocate(device, bytes, "rotations"));
-      HEARTH_TRY(device.driver().check(device.driver().cuMemcpyHtoDAsync(buffer.address(), rope.frequency.data(), bytes,
-                                                                         device.stream()),
-                                       "copy rotations to the GPU"));
+      HEARTH_TRY(device.driver().check(
+          device.driver().cuMemcpyHtoDAsync(buffer.address(), rope.frequency.data(), bytes, device.stream()),
+          "copy rotations to the GPU"));
       frequencies.push_back(std::move(buffer));
     }
     HEARTH_TRY(device.synchronize("prepare the GPU"));
@@ -527,6 +606,11 @@ Result<std::unique_ptr<Device>> open_device(const Driver& driver, std::optional<
 
 }  // namespace
 
+Result<std::unique_ptr<Backend>> make_backend(const Driver& driver, const Tuning& tuning, std::optional<int> index) {
+  HEARTH_ASSIGN(auto device, open_device(driver, index));
+  return std::unique_ptr<Backend>(new CudaBackend(std::move(device), tuning));
+}
+
 std::vector<std::string_view> kernel_names(const Executable& executable) {
   return static_cast<const CudaExecutable&>(executable).kernels();
 }
@@ -538,8 +622,7 @@ namespace hearth {
 Result<std::unique_ptr<Backend>> make_cuda_backend(const BackendOptions& options) {
   HEARTH_ASSIGN(const cuda::Tuning tuning, cuda::read_tuning());
   HEARTH_ASSIGN(const cuda::Driver* driver, cuda::find_driver());
-  HEARTH_ASSIGN(auto device, cuda::open_device(*driver, options.device_index));
-  return std::unique_ptr<Backend>(new cuda::CudaBackend(std::move(device), tuning));
+  return cuda::make_backend(*driver, tuning, options.device_index);
 }
 
 }  // namespace hearth

@@ -10,10 +10,10 @@ Result<std::vector<DeviceProperties>> list_devices(const Driver& driver) {
     CUdevice device;
     HEARTH_TRY(driver.check(driver.cuDeviceGet(&device, i), "look at a GPU"));
     char name[256] = {};
-    driver.cuDeviceGetName(name, sizeof name - 1, device);
+    CUresult result = driver.cuDeviceGetName(name, sizeof name - 1, device);
     auto attribute = [&](CUdevice_attribute which) {
       int value = 0;
-      driver.cuDeviceGetAttribute(&value, which, device);
+      if (result == CUDA_SUCCESS) result = driver.cuDeviceGetAttribute(&value, which, device);
       return value;
     };
     DeviceProperties& p = devices.emplace_back();
@@ -24,7 +24,8 @@ Result<std::vector<DeviceProperties>> list_devices(const Driver& driver) {
     p.processors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     p.shared_bytes = static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
     p.l2_bytes = static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
-    driver.cuDeviceTotalMem(&p.total_bytes, device);
+    if (result == CUDA_SUCCESS) result = driver.cuDeviceTotalMem(&p.total_bytes, device);
+    HEARTH_TRY(driver.check(result, fmt::format("look at GPU {}", i)));
   }
   return devices;
 }

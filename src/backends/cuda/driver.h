@@ -33,5 +33,7 @@ struct Driver {
 
 // The driver of this machine, initialized once. kUnsupported: there is none, or it has no device.
 Result<const Driver*> find_driver();
+// For tests: what find_driver() gives from now on; nullptr: the machine's again.
+void replace_driver(const Driver* driver);
 
 }  // namespace hearth::cuda

@@ -17,10 +17,10 @@ Result<Kernel> Kernels::get(std::string_view file, const std::string& name, size
     for (const KernelFile& candidate : kernel_files()) {
       if (candidate.name != file) continue;
       CUmodule module = nullptr;
-      HEARTH_TRY(driver.check(driver.cuModuleLoadData(&module, candidate.image.data()),
-                              fmt::format("load the kernels \"{}\" on {} (compute capability {}.{})", file,
-                                          device_.properties().name, device_.properties().capability / 10,
-                                          device_.properties().capability % 10)));
+      HEARTH_TRY(driver.check(
+          driver.cuModuleLoadData(&module, candidate.image.data()),
+          fmt::format("load the kernels \"{}\" on {} (compute capability {}.{})", file, device_.properties().name,
+                      device_.properties().capability / 10, device_.properties().capability % 10)));
       found = modules_.emplace(candidate.name, module).first;
     }
     if (found == modules_.end()) return fail(ErrorCode::kInternal, "there are no kernels \"{}\"", file);
@@ -31,10 +31,10 @@ Result<Kernel> Kernels::get(std::string_view file, const std::string& name, size
   // The limit holds for every launch of the kernel, also for those that were recorded before.
   size_t& most = shared_bytes_[kernel.function];
   if (shared_bytes > std::max(most, size_t{48} << 10)) {
-    most = shared_bytes;
     HEARTH_TRY(driver.check(driver.cuFuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                       static_cast<int>(shared_bytes)),
                             fmt::format("give {} KiB of shared memory to the kernel {}", shared_bytes >> 10, name)));
+    most = shared_bytes;
   }
   return kernel;
 }
@@ -42,9 +42,9 @@ Result<Kernel> Kernels::get(std::string_view file, const std::string& name, size
 Result<int> Kernels::blocks_per_processor(const Kernel& kernel, int threads, size_t shared_bytes) const {
   device_.use();
   int blocks = 0;
-  HEARTH_TRY(device_.driver().check(device_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                                        &blocks, kernel.function, threads, shared_bytes),
-                                    "ask how many blocks of " + kernel.name + " run together"));
+  HEARTH_TRY(device_.driver().check(
+      device_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel.function, threads, shared_bytes),
+      "ask how many blocks of " + kernel.name + " run together"));
   if (blocks < 1) return fail(ErrorCode::kInternal, "no block of the kernel {} fits on a multiprocessor", kernel.name);
   return blocks;
 }

@@ -19,6 +19,9 @@ struct KernelFile {
   std::span<const std::byte> image;
 };
 std::span<const KernelFile> kernel_files();
+// The compute capabilities (90: 9.0) that have machine code in it, ascending; for newer ones the driver compiles that
+// of the first.
+std::span<const int> kernel_architectures();
 
 struct Kernel {
   CUfunction function = nullptr;

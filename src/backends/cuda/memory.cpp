@@ -17,8 +17,8 @@ Result<DeviceBuffer> DeviceBuffer::allocate(const Device& device, size_t size_by
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device.properties().index};
   size_t granularity = 0;
-  HEARTH_TRY(driver.check(
-      driver.cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM), attempt));
+  HEARTH_TRY(driver.check(driver.cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+                          attempt));
   buffer.device_ = &device;
   buffer.size_ = size_bytes;
   const size_t reserved = round_up(size_bytes, granularity);
@@ -65,6 +65,7 @@ DeviceBuffer::~DeviceBuffer() {
   if (address_ == 0) return;
   device_->use();
   const Driver& driver = device_->driver();
+  driver.cuStreamSynchronize(device_->stream());  // nothing may lose its memory while it runs
   CUdeviceptr at = address_;
   for (const Extent& extent : extents_) {
     driver.cuMemUnmap(at, extent.bytes);
@@ -99,6 +100,7 @@ HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
 HostBuffer::~HostBuffer() {
   if (data_ == nullptr) return;
   device_->use();
+  device_->driver().cuStreamSynchronize(device_->stream());
   device_->driver().cuMemFreeHost(data_);
 }
 

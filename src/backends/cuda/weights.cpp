@@ -35,9 +35,9 @@ FormatId stored_format(FormatId format, WeightUse use) {
 }
 
 size_t stored_bytes(const Weight& weight, WeightUse use) {
-  size_t bytes = use == WeightUse::kVector ? static_cast<size_t>(weight.cols) * sizeof(float)
-                                           : planar_size_bytes(stored_format(weight.tensor->format, use),
-                                                               weight.rows, weight.cols);
+  size_t bytes = use == WeightUse::kVector
+                     ? static_cast<size_t>(weight.cols) * sizeof(float)
+                     : planar_size_bytes(stored_format(weight.tensor->format, use), weight.rows, weight.cols);
   return round_up<size_t>(bytes, 256);
 }
 
@@ -72,8 +72,8 @@ class Uploader {
     Uploader self(device);
     for (Turn& turn : self.turns_) {
       HEARTH_ASSIGN(turn.memory, HostBuffer::allocate(device, kStagingBytes, "loading weights"));
-      HEARTH_TRY(device.driver().check(device.driver().cuEventCreate(&turn.copied, CU_EVENT_DISABLE_TIMING),
-                                       "make an event"));
+      HEARTH_TRY(
+          device.driver().check(device.driver().cuEventCreate(&turn.copied, CU_EVENT_DISABLE_TIMING), "make an event"));
     }
     return self;
   }
@@ -132,16 +132,36 @@ size_t Weights::device_bytes(const Graph& graph) {
   return bytes;
 }
 
-
-Result<Weights> Weights::load(const Device& device, const Graph& graph, const LoadOptions& options) {
+Weights Weights::place(const Graph& graph, CUdeviceptr base) {
   const std::vector<WeightUse> uses = uses_of(graph);
   Weights weights;
   weights.matrices_.resize(uses.size());
   weights.vectors_.resize(uses.size());
-  HEARTH_ASSIGN(weights.memory_, DeviceBuffer::allocate(device, device_bytes(graph), "the weights"));
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const Weight& weight = graph.weights[i];
+    if (uses[i] == WeightUse::kVector) {
+      weights.vectors_[i] = reinterpret_cast<const float*>(base);
+    } else {
+      Matrix& matrix = weights.matrices_[i];
+      matrix = {.format = stored_format(weight.tensor->format, uses[i]),
+                .rows = weight.rows,
+                .cols = weight.cols,
+                .planar = reinterpret_cast<const uint8_t*>(base)};
+      matrix.layout = planar_panel(matrix.format, weight.cols);
+    }
+    base += stored_bytes(weight, uses[i]);
+  }
+  return weights;
+}
+
+Result<Weights> Weights::load(const Device& device, const Graph& graph, const LoadOptions& options) {
+  const std::vector<WeightUse> uses = uses_of(graph);
+  HEARTH_ASSIGN(DeviceBuffer memory, DeviceBuffer::allocate(device, device_bytes(graph), "the weights"));
+  Weights weights = place(graph, memory.address());
+  weights.memory_ = std::move(memory);
   HEARTH_ASSIGN(Uploader uploader, Uploader::create(device));
 
-  size_t total_bytes = 0, done_bytes = 0, offset = 0;
+  size_t total_bytes = 0, done_bytes = 0;
   for (const Weight& weight : graph.weights) total_bytes += weight.tensor->bytes.size();
   for (size_t i = 0; i < uses.size(); ++i) {
     const Weight& weight = graph.weights[i];
@@ -149,20 +169,15 @@ Result<Weights> Weights::load(const Device& device, const Graph& graph, const Lo
     HEARTH_CHECK(tensor.bytes.size() == static_cast<size_t>(weight.rows) * row_bytes(tensor.format, weight.cols),
                  "{}: {} bytes for [{}, {}] of {}", tensor.name, tensor.bytes.size(), weight.rows, weight.cols,
                  format_info(tensor.format).name);
-    const CUdeviceptr to = weights.memory_.address() + offset;
     if (uses[i] == WeightUse::kVector) {
       const auto cols = static_cast<size_t>(weight.cols);
+      const auto to = reinterpret_cast<CUdeviceptr>(weights.vectors_[i]);
       HEARTH_TRY(uploader.copy(to, cols * sizeof(float), [&](std::byte* out) {
         decode_row(tensor.format, tensor.bytes.data(), std::span(reinterpret_cast<float*>(out), cols));
       }));
-      weights.vectors_[i] = reinterpret_cast<const float*>(to);
     } else {
-      Matrix& matrix = weights.matrices_[i];
-      matrix = {.format = stored_format(tensor.format, uses[i]),
-                .rows = weight.rows,
-                .cols = weight.cols,
-                .planar = reinterpret_cast<const uint8_t*>(to)};
-      matrix.layout = planar_panel(matrix.format, weight.cols);
+      const Matrix& matrix = weights.matrices_[i];
+      const auto to = reinterpret_cast<CUdeviceptr>(matrix.planar);
       const size_t panel_bytes = matrix.layout.panel_bytes;
       if (panel_bytes > kStagingBytes) {
         return fail(ErrorCode::kUnsupported, "{}: rows of {} columns are too long for the GPU", tensor.name,
@@ -171,18 +186,18 @@ Result<Weights> Weights::load(const Device& device, const Graph& graph, const Lo
       const auto batch = static_cast<int64_t>(kStagingBytes / std::max<size_t>(panel_bytes, 1));
       for (int64_t panel = 0; panel < matrix.panels(); panel += batch) {
         const int64_t count = std::min(batch, matrix.panels() - panel);
-        HEARTH_TRY(uploader.copy(
-            to + static_cast<size_t>(panel) * panel_bytes, static_cast<size_t>(count) * panel_bytes,
-            [&](std::byte* out) {
-              constexpr int64_t kRun = 4;  // panels to a piece of work
-              in_parallel(ceil_div(count, kRun), [&](int64_t run) {
-                for (int64_t p = run * kRun; p < std::min(count, (run + 1) * kRun); ++p) {
-                  const int64_t first = (panel + p) * kPanelRows;
-                  make_panels(weight, matrix.format, first, std::min(kPanelRows, weight.rows - first),
-                              out + static_cast<size_t>(p) * panel_bytes);
-                }
-              });
-            }));
+        HEARTH_TRY(uploader.copy(to + static_cast<size_t>(panel) * panel_bytes,
+                                 static_cast<size_t>(count) * panel_bytes, [&](std::byte* out) {
+                                   constexpr int64_t kRun = 4;  // panels to a piece of work
+                                   in_parallel(ceil_div(count, kRun), [&](int64_t run) {
+                                     for (int64_t p = run * kRun; p < std::min(count, (run + 1) * kRun); ++p) {
+                                       const int64_t first = (panel + p) * kPanelRows;
+                                       make_panels(weight, matrix.format, first,
+                                                   std::min(kPanelRows, weight.rows - first),
+                                                   out + static_cast<size_t>(p) * panel_bytes);
+                                     }
+                                   });
+                                 }));
         if (options.progress) {
           options.progress(done_bytes + tensor.bytes.size() * static_cast<size_t>(panel + count) /
                                             static_cast<size_t>(matrix.panels()),
@@ -191,7 +206,6 @@ Result<Weights> Weights::load(const Device& device, const Graph& graph, const Lo
       }
       if (options.release) options.release(tensor);
     }
-    offset += stored_bytes(weight, uses[i]);
     done_bytes += tensor.bytes.size();
     if (options.progress) options.progress(done_bytes, total_bytes);
   }

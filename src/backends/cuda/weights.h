@@ -24,6 +24,8 @@ struct Matrix {
 class Weights {
  public:
   static Result<Weights> load(const Device& device, const Graph& graph, const LoadOptions& options);
+  // Where load() puts them in memory that begins at `base`; without memory. For sizes, before anything is loaded.
+  static Weights place(const Graph& graph, CUdeviceptr base);
   // GPU memory that load() takes.
   static size_t device_bytes(const Graph& graph);
 
@@ -32,8 +34,8 @@ class Weights {
   const float* vector(WeightId id) const { return vectors_[static_cast<size_t>(id.index)]; }
 
  private:
-  std::vector<Matrix> matrices_;        // by WeightId; rows == 0 for vectors
-  std::vector<const float*> vectors_;   // by WeightId
+  std::vector<Matrix> matrices_;       // by WeightId; rows == 0 for vectors
+  std::vector<const float*> vectors_;  // by WeightId
   DeviceBuffer memory_;
 };
 
