@@ -273,9 +273,10 @@ HEARTH_DEVICE void decode(const AttentionParams& p) {
     waited = true;
   };
   for (int item = static_cast<int>(blockIdx.z);; item += static_cast<int>(gridDim.z)) {
-    const int row = p.riding ? riding_row(p.step, item) : item < p.step.header->rows ? item : -1;
+    const int row = p.riding ? riding_row(p.step, item) : item;
     if (row < 0) break;
-    const StepRow at = p.step.rows[row];
+    const StepRow at = p.step.rows[row];  // read together with the header, though there may be no such row
+    if (row >= p.step.header->rows) break;
     const int first = first_visible(at.position, p.kv.window);
     // Parts depend on nothing but the row's own visible pages.
     const int first_page = first / kPageRows, last_page = at.position / kPageRows, pages = last_page - first_page + 1;
@@ -290,27 +291,27 @@ HEARTH_DEVICE void decode(const AttentionParams& p) {
 
     const int32_t* table = pages_of(p.step, at.sequence, p.kv_group);
     auto slot = [&](int i, int which) { return ring + (i % kStages * 2 + which) * kPartBytes; };
-    int32_t ahead = 0;               // of the page that is this lane's turn, of 32 in a row
-    const uint8_t* block = nullptr;  // of the page whose keys were started last
+    int32_t ahead = 0;                           // of the page that is this lane's turn, of 32 in a row
+    const uint8_t* block = nullptr;              // of the page whose keys were started last
+    const int stored = at.position - p.appends;  // the last position that is in memory
     auto start_keys = [&](int i) {
       if (i % 32 == 0) ahead = begin + kWarps * (i + lane) < end ? table[begin + kWarps * (i + lane)] : 0;
       if (i < count) {
         const int page = begin + kWarps * i;
         block = head_of(p.kv, __shfl_sync(~0u, ahead, i % 32), kv_head);
-        Kv::copy(slot(i, 0), block, false, first - page * kPageRows, at.position - page * kPageRows);
+        Kv::copy(slot(i, 0), block, false, first - page * kPageRows, stored - page * kPageRows);
       }
       copy_async_commit();
     };
     auto start_values = [&](int i) {
       if (i < count) {
         const int page = begin + kWarps * i;
-        Kv::copy(slot(i, 1), block + p.kv.v_offset_bytes, true, first - page * kPageRows,
-                 at.position - page * kPageRows);
+        Kv::copy(slot(i, 1), block + p.kv.v_offset_bytes, true, first - page * kPageRows, stored - page * kPageRows);
       }
       copy_async_commit();
     };
-    // Pages without rows of this step are as earlier steps left them: no need to wait. Of the row that is appended here
-    // nobody else writes.
+    // Pages without rows of this step are as earlier steps left them: no need to wait. So is all that is stored when
+    // the only row is appended here.
     const int fresh = p.appends ? last_page + 1 : p.step.sequences[at.sequence].position / kPageRows;
     const bool early = count == 0 || begin + kWarps * (min(count, kStages) - 1) < fresh;
     if (!early) wait();
