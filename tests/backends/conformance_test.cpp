@@ -435,7 +435,11 @@ TEST_P(Conformance, Attention) {
                                  {6, 3, 80, 100, true, KvType::kF16},       {16, 2, 128, 33, true, KvType::kF32},
                                  {24, 3, 32, 1, false, KvType::kF32},       {4, 1, 64, 0, false, KvType::kF32, 1100},
                                  {2, 1, 64, 600, true, KvType::kF32, 1100}, {4, 2, 64, 0, false, KvType::kQ8},
-                                 {6, 3, 128, 100, true, KvType::kQ8}};
+                                 {6, 3, 128, 100, true, KvType::kQ8},       {4, 1, 128, 0, true, KvType::kF16, 1100},
+                                 {2, 1, 256, 300, true, KvType::kF16, 500}, {17, 1, 96, 0, true, KvType::kF16},
+                                 {34, 2, 64, 50, false, KvType::kF16},      {2, 1, 112, 0, true, KvType::kF16},
+                                 {3, 1, 256, 0, true, KvType::kQ8, 300},    {4, 4, 96, 0, true, KvType::kQ8},
+                                 {20, 1, 64, 40, true, KvType::kQ8},        {1, 1, 320, 0, false, KvType::kF16}};
   for (const AttentionCase& c : cases) {
     constexpr int64_t kVocab = 90;
     Random random(static_cast<uint32_t>(c.heads * 1000 + c.head_dim + c.window));

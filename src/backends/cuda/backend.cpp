@@ -90,7 +90,7 @@ class StepMemory {
                .page_offsets = device_.at<const int32_t>(fixed_bytes_),
                .groups = static_cast<int32_t>(groups),
                .unused = 0};
-    int32_t next = 0;
+    int32_t next = 0, riding = 0;
     for (size_t s = 0; s < batch.sequences.size(); ++s) {
       const StepSequence& sequence = batch.sequences[s];
       spans[s] = {sequence.first_row, sequence.rows, sequence.position, 0};
@@ -98,7 +98,7 @@ class StepMemory {
         const int32_t row = sequence.first_row + r;
         rows[row] = {batch.tokens[static_cast<size_t>(row)], sequence.position + r, static_cast<int32_t>(s), 0};
       }
-      if (sequence.rows > 1) {
+      if (sequence.rows > 1 || riding++ >= kRidingRows) {
         for (int32_t r = 0; r < sequence.rows; r += kTileRows) {
           tiles[header->tiles++] = {sequence.first_row + r, std::min(kTileRows, sequence.rows - r)};
         }

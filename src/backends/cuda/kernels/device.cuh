@@ -33,6 +33,12 @@ HEARTH_DEVICE void grid_launch_next() {
 
 HEARTH_DEVICE uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
 
+// The dynamic shared memory of the block.
+HEARTH_DEVICE uint8_t* dynamic_shared() {
+  extern __shared__ __align__(128) uint8_t bytes[];
+  return bytes;
+}
+
 // 16 bytes from global to shared memory without registers; bytes from `valid` (0..16) on become zeros.
 HEARTH_DEVICE void copy_async_16(uint32_t to_shared, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to_shared), "l"(from) : "memory");
@@ -74,6 +80,27 @@ HEARTH_DEVICE void mma_f16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, u
       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Four 8 x 8 matrices of 16-bit elements from shared memory; lane i has the address (shared_address) of 16 bytes, row
+// i % 8 of matrix i / 8. Lane 4 * g + t gets of each matrix row g, elements 2t, 2t + 1.
+HEARTH_DEVICE void load_matrices(uint32_t (&d)[4], uint32_t row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(row));
+}
+// Transposed: lane 4 * g + t gets of each matrix rows 2t, 2t + 1 of column g.
+HEARTH_DEVICE void load_matrices_transposed(uint32_t (&d)[4], uint32_t row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(row));
+}
+
+// 2^x; relative error 2^-22, 0 for -infinity.
+HEARTH_DEVICE float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }
 
 // ---- sums ----

@@ -48,9 +48,11 @@ struct StepView {
   const StepRow* rows;          // [bucket rows]
   const int32_t* logit_rows;    // [logit rows]: index of a row
   const StepSpan* sequences;    // [sequences]
-  const StepTile* tiles;        // of sequences with several rows, each of at most kTileRows rows
+  const StepTile* tiles;        // of all other rows than the riding ones, each of at most kTileRows rows
 };
 inline constexpr int kTileRows = 64;
+// Prefill plans: so many sequences with one row (the first ones) ride along, as in a decode plan.
+inline constexpr int kRidingRows = 64;
 
 // ---- rotation: tables of the step's rows, made by its first kernel ----
 
