@@ -30,7 +30,7 @@ struct SmallModel {
     auto weight = [&](const char* name, int64_t rows, int64_t cols, FormatId format) {
       return m.weight(name, rows, cols, values(rows * cols), format);
     };
-    m.graph.kv_groups = {{.layers = 1, .kv_heads = 2, .head_dim = 64}};
+    m.graph.kv_groups = {{.layers = 1, .kv_heads = 4, .head_dim = 64}};
     m.graph.ropes.push_back({.dims = 64, .frequency = std::vector<double>(32, 0.5)});
     ValueId x = m.embed("embed", weight("table", kVocab, kCols, FormatId::kQ8_0));
     x = m.rms_norm("norm", x, weight("norm", 1, kCols, FormatId::kF32));
@@ -38,7 +38,7 @@ struct SmallModel {
     const ValueId q = m.linear("q", x, weight("q", kCols, kCols, FormatId::kQ4_0));
     const ValueId k = m.linear("k", x, weight("k", kCols, kCols, FormatId::kF32));
     const ValueId v = m.linear("v", x, weight("v", kCols, kCols, FormatId::kF16));
-    x = m.sum("sum", m.sum("q and k", q, k), v);
+    x = m.sum("sum", m.attention("attention", {.q = q, .k = k, .v = v, .heads = 4, .scale = 0.125f}), x);
     const ValueId gate = m.linear("gate", x, weight("gate", kInner, kCols, FormatId::kQ8_0));
     const ValueId up = m.linear("up", x, weight("up", kInner, kCols, FormatId::kF16));
     x = m.sum("residual", x, m.linear("down", m.glu("glu", gate, up), weight("down", kCols, kInner, FormatId::kQ4_0)));
