@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "cli": {"base", "quant", "files", "server"},
 }
 # Only these headers of backends/ may be included from other folders.
-BACKEND_INTERFACE = {"backends/backend.h"}
+BACKEND_INTERFACE = {"backends/backend.h", "backends/probe.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 WORDS = re.compile(r"\b(TODO|FIXME|XXX)\b")

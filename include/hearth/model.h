@@ -19,9 +19,11 @@ inline constexpr int64_t kMaxThreads = 1024;
 inline constexpr int64_t kMaxContextTokens = int64_t{1} << 30;
 
 struct ModelOptions {
-  std::string device = "cpu";  // "cpu" or "reference"
-  int64_t threads = 0;         // up to kMaxThreads; 0: physical cores, affinity and cgroup quota decide
-  std::string isa;             // CPU only: "", "avx2", "avx512", "neon"
+  // "cpu", "reference", "cuda" (the GPU with the most free memory), "cuda:1"; "auto": a GPU when there is one and the
+  // model with its KV fits, else the CPU. An ISA that is asked for means the CPU.
+  std::string device = "cpu";
+  int64_t threads = 0;  // up to kMaxThreads; 0: physical cores, affinity and cgroup quota decide
+  std::string isa;      // CPU only: "", "avx2", "avx512", "neon"
   // Tokens of KV shared by all sequences, up to kMaxContextTokens. 0: the smallest of the model's context, 32768, and
   // what fits into half of the memory that the weights leave.
   int64_t context_tokens = 0;
@@ -38,8 +40,9 @@ struct ModelInfo {
   std::string path;
   std::string name;
   std::string architecture;
-  std::string device;   // name and description of the device that runs it
-  int64_t threads = 0;  // workers of a CPU device, else 0
+  std::string device;         // name and description of the device that runs it
+  std::string device_choice;  // with "auto": which one and why, in words; else empty
+  int64_t threads = 0;        // workers of a CPU device, else 0
   int64_t parameters = 0;
   int64_t vocab_size = 0;
   int64_t trained_context = 0;  // tokens the model was made for
@@ -63,6 +66,9 @@ class Model {
 
   const ModelInfo& info() const;
   const Text& text() const;
+  // Bytes per second at which the memory that holds the weights can be read: the ceiling of decode speed. Measured for
+  // about `seconds`; not while an engine computes.
+  Result<double> read_bandwidth(double seconds = 0.3);
   // Bytes of keys and values that a token at this position reads: those of all positions that it sees.
   size_t kv_bytes_read(int64_t position) const;
   // Computes one token on the device and on the reference backend, which takes a second or two for every billion

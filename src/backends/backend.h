@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/bandwidth.h"
 #include "base/result.h"
 #include "graph/graph.h"
 #include "plan/plan.h"
@@ -92,13 +94,29 @@ class Backend {
   virtual size_t page_bytes(const KvGroup& group, KvType type) const = 0;
   // Bytes beyond the file's own pages that loading the weights takes (repacked copies).
   virtual size_t weight_bytes(const Graph& graph, WeightLayout layout) const = 0;
+  // Memory of the device that weights, KV and activations can take now; nothing: they take the host's.
+  virtual std::optional<size_t> available_bytes() const { return std::nullopt; }
+  // Bytes that recorded plans of these buckets take beside weights and KV. Fails when the device cannot run them,
+  // before anything is loaded.
+  virtual Result<size_t> workspace_bytes(const Graph& graph, const LoadOptions& options,
+                                         std::span<const Bucket> buckets) {
+    static_cast<void>(options);
+    size_t bytes = 0;
+    for (const Bucket& bucket : buckets) {
+      for (size_t arena : make_single_lane_plan(graph, bucket).arena_bytes) bytes += arena;
+    }
+    return bytes;
+  }
+  // Bytes per second at which the memory that holds the weights can be read; measured for about `seconds`.
+  virtual Result<double> read_bandwidth(double seconds) { return measure_read_bandwidth(info().workers, seconds); }
   // Makes the graph's weights usable and allocates its KV pages. Graph and catalog must outlive the result.
   virtual Result<std::unique_ptr<DeviceModel>> load(const Graph& graph, const LoadOptions& options) = 0;
 };
 
 struct BackendOptions {
-  int64_t threads = 0;  // at most kMaxThreads; 0: physical cores, affinity and cgroup quota decide
-  std::string isa;      // CPU only: "", "avx2", "neon"; an ISA that this machine lacks is an error
+  int64_t threads = 0;              // at most kMaxThreads; 0: physical cores, affinity and cgroup quota decide
+  std::optional<int> device_index;  // GPUs only: which one; none: that with the most free memory
+  std::string isa;                  // CPU only: "", "avx2", "neon"; an ISA that this machine lacks is an error
 };
 
 // One factory per backend; a backend that is not built links a stub that says so (backends/absent).
@@ -107,7 +125,8 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const BackendOptions& options)
 Result<std::unique_ptr<Backend>> make_cuda_backend(const BackendOptions& options);
 Result<std::unique_ptr<Backend>> make_vulkan_backend(const BackendOptions& options);
 
-// By name: "cpu", "reference", "cuda", "vulkan". Fails with kUsage on another name or an impossible option.
+// By name: "cpu", "reference", "cuda", "vulkan", or one of several GPUs: "cuda:1". Fails with kUsage on another name or
+// an impossible option.
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options);
 
 }  // namespace hearth

@@ -3,20 +3,14 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
-#include <barrier>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <system_error>
-#include <thread>
-#include <vector>
 
 namespace hearth {
 namespace {
-
-constexpr size_t kBytesPerThread = size_t{256} << 20;
 
 using Vector = uint64_t __attribute__((vector_size(16)));
 
@@ -32,48 +26,56 @@ uint64_t read_all(const Vector* data, size_t count) {
 
 }  // namespace
 
-double measure_read_bandwidth(int64_t threads, double seconds) {
-  using Clock = std::chrono::steady_clock;
+ReadMeter::ReadMeter(int64_t threads, size_t bytes_per_thread)
+    : bytes_per_thread_(bytes_per_thread), barrier_(static_cast<ptrdiff_t>(std::max<int64_t>(1, threads)) + 1) {
   threads = std::max<int64_t>(1, threads);
-  std::barrier barrier(static_cast<ptrdiff_t>(threads) + 1);
-  std::atomic<bool> more = true;
-  std::atomic<uint64_t> sink = 0;
-  auto work = [&] {
-    constexpr size_t kHugePage = size_t{2} << 20;
-    std::unique_ptr<void, decltype(&std::free)> data(std::aligned_alloc(kHugePage, kBytesPerThread), std::free);
-    if (data) {
-      // As the weights lie: in huge pages, near the thread that reads them.
-      ::madvise(data.get(), kBytesPerThread, MADV_HUGEPAGE);
-      std::memset(data.get(), 1, kBytesPerThread);
-    }
-    while (true) {
-      barrier.arrive_and_wait();
-      if (!more) return;
-      if (data) sink += read_all(static_cast<const Vector*>(data.get()), kBytesPerThread / sizeof(Vector));
-      barrier.arrive_and_wait();
-    }
-  };
-  std::vector<std::thread> workers;
   try {
-    while (std::ssize(workers) < threads) workers.emplace_back(work);
+    while (std::ssize(workers_) < threads) workers_.emplace_back([this] { work(); });
   } catch (const std::system_error&) {  // no more threads: those that there are tell what they can
-    for (int64_t missing = threads - std::ssize(workers); missing > 0; --missing) barrier.arrive_and_drop();
-    threads = std::ssize(workers);
+    for (int64_t missing = threads - std::ssize(workers_); missing > 0; --missing) barrier_.arrive_and_drop();
   }
+  barrier_.arrive_and_wait();  // all buffers are written
+}
+
+ReadMeter::~ReadMeter() {
+  more_ = false;
+  barrier_.arrive_and_wait();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ReadMeter::work() {
+  constexpr size_t kHugePage = size_t{2} << 20;
+  std::unique_ptr<void, decltype(&std::free)> data(std::aligned_alloc(kHugePage, bytes_per_thread_), std::free);
+  if (data) {
+    // As the weights lie: in huge pages, near the thread that reads them.
+    ::madvise(data.get(), bytes_per_thread_, MADV_HUGEPAGE);
+    std::memset(data.get(), 1, bytes_per_thread_);
+    bytes_ += bytes_per_thread_;
+  }
+  barrier_.arrive_and_wait();
+  while (true) {
+    barrier_.arrive_and_wait();
+    if (!more_) return;
+    if (data) sink_ += read_all(static_cast<const Vector*>(data.get()), bytes_per_thread_ / sizeof(Vector));
+    barrier_.arrive_and_wait();
+  }
+}
+
+double ReadMeter::measure(double seconds) {
+  using Clock = std::chrono::steady_clock;
   double best = 0;
-  Clock::time_point end =
+  const Clock::time_point end =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   do {
-    barrier.arrive_and_wait();
-    Clock::time_point start = Clock::now();
-    barrier.arrive_and_wait();
-    double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
-    best = std::max(best, static_cast<double>(threads) * kBytesPerThread / elapsed);
+    barrier_.arrive_and_wait();
+    const Clock::time_point start = Clock::now();
+    barrier_.arrive_and_wait();
+    const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    best = std::max(best, static_cast<double>(bytes_) / elapsed);
   } while (Clock::now() < end);
-  more = false;
-  barrier.arrive_and_wait();
-  for (std::thread& worker : workers) worker.join();
   return best;
 }
+
+double measure_read_bandwidth(int64_t threads, double seconds) { return ReadMeter(threads).measure(seconds); }
 
 }  // namespace hearth

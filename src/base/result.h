@@ -18,6 +18,10 @@ template <class... Args>
   return Error{code, fmt::format(format, std::forward<Args>(args)...)};
 }
 
+// What a message says without what it advises: "no room: 3 are needed; a smaller one would fit" -> "no room: 3 are
+// needed".
+inline std::string_view without_advice(std::string_view message) { return message.substr(0, message.find("; ")); }
+
 // Runs f, which returns a Result, and turns what libraries throw into an Error: the boundary that no exception crosses.
 template <class F>
 auto guarded(std::string_view attempt, F&& f) -> decltype(f()) {

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <random>
 
-#include "base/bandwidth.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 
@@ -282,12 +281,11 @@ Result<void> bench(BenchFlags& flags) {
         {.work = {.kind = "decode", .tokens = flags.decode_tokens, .depth = depth, .sequences = flags.sequences},
          .bytes_per_step = bench.bytes_per_step(depth)});
   }
-  int64_t threads = model->info().threads;
   std::vector<double> bandwidth;
   ProgressLine progress;
   HEARTH_TRY(bench.prefill(16, 1));  // plans are recorded, weights are in memory
   for (int64_t round = 0; round < flags.rounds; ++round) {
-    bandwidth.push_back(measure_read_bandwidth(threads));
+    HEARTH_ASSIGN(bandwidth.emplace_back(), model->read_bandwidth());
     for (Row& row : rows) {
       const Work& work = row.work;
       Result<double> rate = work.kind == "prefill"

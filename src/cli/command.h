@@ -31,6 +31,7 @@ void add_render(CLI::App& app, Body& chosen);
 void add_bench(CLI::App& app, Body& chosen);
 void add_bench_agent(CLI::App& bench, Body& chosen);
 void add_eval(CLI::App& app, Body& chosen);
+void add_doctor(CLI::App& app, Body& chosen);
 void add_serve(CLI::App& app, Body& chosen);
 // `client_arguments` go to the client that is started. They live as long as `chosen`.
 void add_launch(CLI::App& app, Body& chosen, const std::vector<std::string>& client_arguments);

@@ -30,7 +30,10 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("-t,--threads", flags.model.threads, "Worker threads; 0: as many as cores, affinity and quota allow")
       ->transform(whole_number<int64_t>());
-  command.add_option("--device", flags.model.device, "What runs the model: cpu, reference");
+  command.add_option(
+      "--device", flags.model.device,
+      "What runs the model: auto (a GPU if there is one and the model fits, else the CPU), cpu, cuda, cuda:1 "
+      "(the second GPU), reference");
   command.add_option("--isa", flags.model.isa,
                      "CPU instructions to use: amx, avx512, avxvnni, avx2, neon; empty: the best there is");
   command.add_option("--kv-type", flags.model.kv_type, "Type of cached keys and values: f16, f32, q8");
@@ -62,23 +65,30 @@ Result<std::string> read_chat_template(const std::string& path) {
   return source;
 }
 
-Result<std::string> model_in_the_box() {
+std::string path_of_the_box() {
   namespace fs = std::filesystem;
   std::error_code error;
   fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
   // Installed beside the program's prefix, or in the source tree above the build folder.
   for (const char* folder : {"../share/hearth/models", "../../models"}) {
     fs::path path = program / folder / "pocket-dense.gguf";
-    if (!fs::exists(path, error)) continue;
-    note(
-        "Using the small model in the box, which tells simple stories and knows little. A bigger one:\n"
-        "  curl -LO https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/resolve/main/Qwen3-0.6B-Q8_0.gguf\n");
-    return fs::weakly_canonical(path, error).string();
+    if (fs::exists(path, error)) return fs::weakly_canonical(path, error).string();
   }
-  return fail(
-      ErrorCode::kNotFound,
-      "no model was given and the one in the box (share/hearth/models/pocket-dense.gguf) is not installed; give "
-      "the path of a GGUF file");
+  return "";
+}
+
+Result<std::string> model_in_the_box() {
+  std::string path = path_of_the_box();
+  if (path.empty()) {
+    return fail(
+        ErrorCode::kNotFound,
+        "no model was given and the one in the box (share/hearth/models/pocket-dense.gguf) is not installed; give "
+        "the path of a GGUF file");
+  }
+  note(
+      "Using the small model in the box, which tells simple stories and knows little. A bigger one:\n"
+      "  curl -LO https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/resolve/main/Qwen3-0.6B-Q8_0.gguf\n");
+  return path;
 }
 
 void note_long_context(const ModelInfo& info) {
@@ -103,6 +113,7 @@ Result<std::shared_ptr<Model>> open_model(const ModelFlags& flags) {
   Result<std::shared_ptr<Model>> model = Model::open(flags.path, options);
   progress.clear();
   if (model) {
+    if (const std::string& choice = (*model)->info().device_choice; !choice.empty()) note("hearth: note: {}\n", choice);
     for (const std::string& warning : (*model)->text().warnings()) note("hearth: note: {}\n", warning);
   }
   return model;

@@ -36,13 +36,15 @@ CLI::Validator number();
 
 struct ModelFlags {
   std::string path;
-  ModelOptions model;
+  ModelOptions model = {.device = "auto"};
   EngineOptions engine;
   std::string chat_template_file;
 };
 // MODEL (required) and the flags that decide how it is loaded and run.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
+// Where the model is that ships with Hearth; empty: it was not installed.
+std::string path_of_the_box();
 // The model that ships with Hearth, for commands that were given none: says on stderr which one it is and how to get a
 // bigger one. kNotFound when the box was not installed.
 Result<std::string> model_in_the_box();

@@ -137,6 +137,7 @@ int run(int argc, char** argv) {
   add_bench(app, chosen);
   add_eval(app, chosen);
   add_synth(app, chosen);
+  add_doctor(app, chosen);
   add_completions(app, chosen);
   add_version(app, chosen);
   hide_empty_defaults(app);

@@ -42,7 +42,10 @@ struct Model::Impl {
 
 namespace {
 
-// The program, its libraries and small tables.
+// What takes the first that can run the model.
+constexpr std::string_view kAutomatic = "auto";
+
+// The program, its libraries and small tables, in the host's memory.
 constexpr size_t kProgramBytes = size_t{64} << 20;
 
 // A model of so many bytes is loaded within a second.
@@ -85,14 +88,10 @@ size_t kv_bytes(const Backend& backend, const Graph& graph, KvType type, int64_t
   return bytes;
 }
 
-// Arenas of the plans that a chat with a few users records.
-size_t workspace_bytes(const Graph& graph) {
-  size_t bytes = kProgramBytes;
-  for (const Bucket& bucket : {bucket_for(PlanKind::kDecode, 1), bucket_for(PlanKind::kDecode, 8),
-                               bucket_for(PlanKind::kPrefill, EngineOptions{}.prefill_rows)}) {
-    for (size_t arena : make_single_lane_plan(graph, bucket).arena_bytes) bytes += arena;
-  }
-  return bytes;
+// The plans that a chat with a few users records.
+std::vector<Bucket> usual_buckets() {
+  return {bucket_for(PlanKind::kDecode, 1), bucket_for(PlanKind::kDecode, 8),
+          bucket_for(PlanKind::kPrefill, EngineOptions{}.prefill_rows)};
 }
 
 // Bytes of the weights that every token reads. A table that is only gathered is not read.
@@ -168,10 +167,16 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
     return fail(ErrorCode::kUsage, "context_tokens is {}; it must be from 1 to {}, or 0 to let Hearth decide",
                 options.context_tokens, kMaxContextTokens);
   }
-  HEARTH_ASSIGN(auto backend, make_backend(options.device, {.threads = options.threads, .isa = options.isa}));
+  const bool automatic = options.device == kAutomatic && options.isa.empty();
+  const BackendOptions backend_options{.threads = options.threads, .isa = options.isa};
+  // Automatic: the GPU first, and the CPU where the model cannot run there.
+  Result<std::unique_ptr<Backend>> backend = make_backend(automatic                      ? "cuda"
+                                                          : options.device == kAutomatic ? "cpu"
+                                                                                         : options.device,
+                                                          backend_options);
+  if (!backend && !automatic) return std::move(backend).error();
   HEARTH_ASSIGN(Catalog catalog, open_gguf(path));
   auto impl = std::make_unique<Impl>(std::move(catalog));
-  impl->backend = std::move(backend);
   impl->kv_type = kv_type;
   const auto load = [&]() -> Result<void> {
     Impl& m = *impl;
@@ -190,32 +195,60 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
     const bool loads_fast = m.catalog.total_bytes() <= kLoadsFastBytes;
     if (!loads_fast) HEARTH_TRY(finish_text());
 
-    const HostMemory memory = host_memory();
-    BudgetRequest request{// Repacked copies take the place of the file's pages, which are released.
-                          .weights_bytes = std::max(m.catalog.total_bytes(), m.backend->weight_bytes(graph, layout)),
-                          .workspace_bytes = workspace_bytes(graph),
-                          .kv_bytes = [&](int64_t tokens) { return kv_bytes(*m.backend, graph, kv_type, tokens); },
-                          .context_tokens = options.context_tokens,
-                          .trained_context = m.model.context_length,
-                          .granularity = kPageTokens,
-                          .available_bytes = memory.available_bytes,
-                          .limited = memory.limited};
-    if (kv_type != KvType::kQ8) {
-      request.small_kv_bytes = [&](int64_t tokens) { return kv_bytes(*m.backend, graph, KvType::kQ8, tokens); };
+    Budget budget;
+    const auto load_on = [&](std::unique_ptr<Backend> device) -> Result<void> {
+      m.backend = std::move(device);
+      const std::optional<size_t> device_memory = m.backend->available_bytes();
+      const HostMemory memory = device_memory ? HostMemory{.available_bytes = *device_memory} : host_memory();
+      LoadOptions load_options{.kv_type = kv_type,
+                               .activations = activations,
+                               .layout = layout,
+                               .progress = options.progress,
+                               .release = [&m](const TensorEntry& t) { m.catalog.release(t); }};
+      HEARTH_ASSIGN(const size_t plans, m.backend->workspace_bytes(graph, load_options, usual_buckets()));
+      // In host memory, repacked copies take the place of the file's pages, which are released.
+      const size_t in_host = device_memory ? 0 : m.catalog.total_bytes();
+      BudgetRequest request{.weights_bytes = std::max(in_host, m.backend->weight_bytes(graph, layout)),
+                            .workspace_bytes = plans + (device_memory ? 0 : kProgramBytes),
+                            .kv_bytes = [&](int64_t tokens) { return kv_bytes(*m.backend, graph, kv_type, tokens); },
+                            .context_tokens = options.context_tokens,
+                            .trained_context = m.model.context_length,
+                            .granularity = kPageTokens,
+                            .available_bytes = memory.available_bytes,
+                            .limited = memory.limited,
+                            .device = device_memory ? m.backend->info().name : ""};
+      if (kv_type != KvType::kQ8) {
+        request.small_kv_bytes = [&](int64_t tokens) { return kv_bytes(*m.backend, graph, KvType::kQ8, tokens); };
+      }
+      HEARTH_ASSIGN(budget, plan_budget(request));
+      for (const KvGroup& group : graph.kv_groups) {
+        load_options.kv_pages.push_back(group_pages(group, budget.context_tokens));
+      }
+      m.kv_pages = load_options.kv_pages;
+      HEARTH_ASSIGN(m.device, m.backend->load(graph, load_options));
+      return {};
+    };
+
+    std::string choice;
+    Result<void> loaded = backend ? load_on(std::move(*backend)) : Result<void>(backend.error());
+    const auto cannot = [](const Error& error) {  // the device, not the file or the options
+      return error.code == ErrorCode::kOutOfMemory || error.code == ErrorCode::kUnsupported ||
+             error.code == ErrorCode::kInternal;
+    };
+    if (automatic && loaded) {
+      choice = fmt::format("the model runs on {}: {}; --device cpu would use the processor", m.backend->info().name,
+                           m.backend->info().description);
+    } else if (automatic && cannot(loaded.error())) {
+      choice = fmt::format("the model runs on the CPU: {}", without_advice(loaded.error().message));
+      HEARTH_ASSIGN(auto cpu, make_backend("cpu", backend_options));
+      loaded = load_on(std::move(cpu));
     }
-    HEARTH_ASSIGN(const Budget budget, plan_budget(request));
-    for (const KvGroup& group : graph.kv_groups) m.kv_pages.push_back(group_pages(group, budget.context_tokens));
+    HEARTH_TRY(std::move(loaded));
     m.sequence_tokens = budget.context_tokens;
     if (m.model.context_length > 0) m.sequence_tokens = std::min(m.sequence_tokens, m.model.context_length);
-
-    HEARTH_ASSIGN(m.device, m.backend->load(graph, {.kv_type = kv_type,
-                                                    .kv_pages = m.kv_pages,
-                                                    .activations = activations,
-                                                    .layout = layout,
-                                                    .progress = options.progress,
-                                                    .release = [&m](const TensorEntry& t) { m.catalog.release(t); }}));
     if (loads_fast) HEARTH_TRY(finish_text());
     m.info = describe(m.catalog, m.model, *m.backend, path);
+    m.info.device_choice = std::move(choice);
     m.info.context_tokens = budget.context_tokens;
     m.info.sequence_tokens = m.sequence_tokens;
     m.info.kv_bytes = budget.kv_bytes;
@@ -224,6 +257,10 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
   };
   if (auto loaded = load(); !loaded) return std::move(loaded).error().with_context(path);
   return std::shared_ptr<Model>(new Model(std::move(impl)));
+}
+
+Result<double> Model::read_bandwidth(double seconds) {
+  return guarded("measure memory", [&] { return impl_->backend->read_bandwidth(seconds); });
 }
 
 Result<double> Model::check_device() {

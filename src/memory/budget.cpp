@@ -56,10 +56,12 @@ Result<Budget> plan_budget(const BudgetRequest& request) {
     if (fits_small >= 256) advice = fmt::format("{} -c {}", request.small_kv_flag, fits_small);
   }
   advice = advice.empty() ? "a smaller model or a smaller quantization of this one would fit" : advice + " would fit";
+  if (!request.device.empty()) advice += "; --device cpu would use the processor instead";
   return fail(ErrorCode::kOutOfMemory,
-              "the model needs {} (weights {}, KV for {} tokens {}, workspace {}), but {} are available{}; {}",
+              "the model needs {} (weights {}, KV for {} tokens {}, workspace {}), but {}{} are available{}; {}",
               bytes_text(fixed_bytes + kv_bytes), bytes_text(request.weights_bytes), tokens, bytes_text(kv_bytes),
               bytes_text(request.workspace_bytes), bytes_text(request.available_bytes),
+              request.device.empty() ? "" : " of " + request.device,
               request.limited ? " (the limit of this control group)" : "", advice);
 }
 

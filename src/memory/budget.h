@@ -28,6 +28,7 @@ struct BudgetRequest {
   int64_t granularity = 16;     // context sizes are multiples of this
   size_t available_bytes = 0;
   bool limited = false;  // a control group sets the limit: said in the message
+  std::string device;    // whose memory it is, as --device names it: "cuda:0"; empty: the host's
 };
 
 struct Budget {

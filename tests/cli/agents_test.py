@@ -285,7 +285,7 @@ class AgainstHearth(unittest.TestCase):
     def test_a_session_is_replayed_and_mostly_cached(self):
         model = ROOT / "models" / "pocket-dense.gguf"
         server = subprocess.Popen([HEARTH, "serve", model, "-c", "8192", "--port", "0"], stderr=subprocess.PIPE, text=True,
-                                  env=os.environ | {"XDG_CONFIG_HOME": "/nonexistent"})
+                                  env=os.environ | {"XDG_CONFIG_HOME": "/nonexistent", "HEARTH_DEVICE": "cpu"})
         try:
             url = next(l.split()[-1] for l in server.stderr if l.startswith("Listening on "))
             make = [sys.executable, ROOT / "tools" / "traces" / "make_traces.py", "R6", "--scale", "0.002", "--output-tokens", "3"]

@@ -9,6 +9,7 @@ import resource
 import select
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -25,9 +26,9 @@ BOX = str(GOLDEN.parent.parent.parent / "models" / "pocket-dense.gguf")
 
 
 def environment(env=None):
-    """An empty configuration, and what the test adds."""
+    """An empty configuration, and what the test adds. The CPU computes, whatever else the machine has."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("HEARTH_", "XDG_"))}
-    return clean | {"XDG_CONFIG_HOME": "/nonexistent"} | (env or {})
+    return clean | {"XDG_CONFIG_HOME": "/nonexistent", "HEARTH_DEVICE": "cpu"} | (env or {})
 
 
 def hearth(*args, stdin="", env=None, under=()):
@@ -323,6 +324,77 @@ class Run(unittest.TestCase):
         self.assertEqual(hearth(*greedy, "--layout", "native").stdout, expected)
 
 
+    def test_the_automatic_device_is_named_with_its_reason(self):
+        run = ("run", MODEL, "--raw", "-p", "x", "-n", "2", "--temperature", "0")
+        gpus = json.loads(hearth("doctor", "--json", "--quick").stdout)["cuda"]["gpus"]
+        usable = [gpu for gpu in gpus if not gpu["problem"]]
+        for args, env in (((), {"HEARTH_DEVICE": ""}), (("--device", "auto"), {})):
+            done = hearth(*run, *args, env=env)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, r"^hearth: note: the model runs on (the CPU: .+|cuda:\d+: .+; --device cpu would use the processor)\n$")
+            if not usable:
+                self.assertIn("on the CPU", done.stderr)
+        # What was asked for needs no explanation, and instructions of the CPU are such a wish.
+        for args in ((), ("--device", "reference"), ("--device", "auto", "--isa", "portable")):
+            done = hearth(*run, *args)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), args)
+
+    def test_a_gpu_that_is_not_there_is_an_error(self):
+        gpus = json.loads(hearth("doctor", "--json", "--quick").stdout)["cuda"]["gpus"]
+        for device, code, *words in [("cuda:99", 2, "cuda:0") if gpus else ("cuda:99", 1, "--device cpu"),
+                                     *((bad, 2, f'"{bad}"', "cuda:1") for bad in ("cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:" + "9" * 20))]:
+            done = hearth("run", MODEL, "-p", "x", "--device", device)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
+            for word in words:
+                self.assertIn(word, done.stderr)
+
+
+class Doctor(unittest.TestCase):
+    def test_json_has_everything(self):
+        done = hearth("doctor", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        report = json.loads(done.stdout)
+        self.assertLessEqual(report["cpu"]["workers"], len(os.sched_getaffinity(0)))
+        self.assertGreater(report["cpu"]["read_bandwidth"], 1e8)
+        self.assertTrue(report["cpu"]["kernels"])
+        self.assertGreater(report["memory"]["total_bytes"], 1 << 28)
+        self.assertLessEqual(report["memory"]["available_bytes"], report["memory"]["total_bytes"])
+        self.assertEqual(report["models"]["box"], str(Path(BOX)))
+        self.assertGreaterEqual(report["models"]["files"], 1)
+        self.assertTrue(report["cuda"]["gpus"] or report["cuda"]["problem"])
+        for gpu in report["cuda"]["gpus"]:
+            self.assertTrue(gpu["problem"] or gpu["read_bandwidth"] > 1e9, gpu)
+        for finding in report["findings"]:
+            self.assertIn(finding["kind"], ("good", "slow", "broken"))
+            self.assertTrue(finding["text"])
+
+    def test_quick_measures_nothing(self):
+        report = json.loads(hearth("doctor", "--json", "--quick").stdout)
+        self.assertIsNone(report["cpu"]["read_bandwidth"])
+        self.assertIsNone(report["models"]["disk_read"])
+        done = hearth("doctor", "--quick")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for word in ("CPU", "Memory", "Vulkan", "Models", "Port", "Nothing was measured"):
+            self.assertIn(word, done.stdout)
+
+    def test_limits_are_found(self):
+        cpu = str(min(os.sched_getaffinity(0)))
+        report = json.loads(hearth("doctor", "--json", "--quick", under=("taskset", "-c", cpu)).stdout)
+        self.assertEqual((report["cpu"]["cores"], report["cpu"]["workers"]), (1, 1))
+
+    def test_a_port_in_use_and_a_folder_that_is_not_there_are_findings(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            done = hearth("doctor", "--json", "--quick", "--port", str(port), "--models-dir", "/nowhere/at/all")
+        report = json.loads(done.stdout)
+        self.assertEqual((done.returncode, report["port"]), (0, {"number": port, "free": False}))
+        found = "\n".join(finding["text"] for finding in report["findings"])
+        self.assertIn(f"port {port} is in use", found)
+        self.assertIn("/nowhere/at/all", found)
+
+
 class Workers(unittest.TestCase):
     """Without -t there are as many as cores, affinity and quota allow; `hearth bench` says how many."""
 
@@ -360,7 +432,7 @@ class Output(unittest.TestCase):
         for args in (("run", MODEL, "--raw", "-p", "x", "-n", "3"), ("inspect", MODEL, "--json"), ("inspect", MODEL, "--tensors"),
                      ("completions", "bash"), ("completions", "fish"), ("tokenize", MODEL, "word " * 3000)):
             with open("/dev/full", "w") as full:
-                done = subprocess.run([HEARTH, *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                done = subprocess.run([HEARTH, *args], env=environment(), stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), (args, done.stderr))
         with open("/dev/full", "w") as full:
             done = subprocess.run([HEARTH, "run", "/no/such", "-p", "x"], stderr=full, timeout=60)

@@ -60,5 +60,16 @@ TEST(Budget, AdviceIsOnlyWhatFits) {
       << message;
 }
 
+TEST(Budget, TheDeviceWhoseMemoryItIsIsNamed) {
+  BudgetRequest r = request(900);
+  r.device = "cuda:1";
+  auto refused = plan_budget(r);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "the model needs 1.2 GiB (weights 1000 MiB, KV for 2048 tokens 128 MiB, workspace 100 MiB), but 900 MiB of "
+            "cuda:1 are available; a smaller model or a smaller quantization of this one would fit; --device cpu would "
+            "use the processor instead");
+}
+
 }  // namespace
 }  // namespace hearth

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BOX = ROOT / "models" / "pocket-dense.gguf"
 SMOL = ROOT.parent / "shared" / "data" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 MIB = 1 << 20
+os.environ["HEARTH_DEVICE"] = "cpu"  # whatever else the machine has
 
 
 def peak_resident(*args):

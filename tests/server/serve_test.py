@@ -38,7 +38,7 @@ class Serve:
 
     def __init__(self, *args, model=MODEL, context=32768, env=None, wait=True):
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("HEARTH_", "XDG_"))}
-        environment = clean | {"XDG_CONFIG_HOME": "/nonexistent"} | (env or {})
+        environment = clean | {"XDG_CONFIG_HOME": "/nonexistent", "HEARTH_DEVICE": "cpu"} | (env or {})
         port = () if "--port" in args else ("--port", "0")
         unignore = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
         self.process = subprocess.Popen([HEARTH, "serve", model, "-c", str(context), *port, *args], env=environment, text=True,

@@ -13,6 +13,7 @@ std::span<const TestDevice> test_devices() {
   static const TestDevice kDevices[] = {
     {"reference", ""},
     {"cpu", "portable"},
+    {"cuda", ""},
 #if defined(__x86_64__)
     {"cpu", "avx2"},
     {"cpu", "avxvnni"},

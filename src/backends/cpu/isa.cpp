@@ -81,7 +81,7 @@ bool has_avx512() { return has_avx2() && features().avx512 && features().vnni &&
 
 bool has_amx() { return has_avx512() && features().avx512_bf16 && features().amx_bf16; }
 
-std::string features_text() {
+std::string machine_features() {
   const Features& f = features();
   std::string text;
   auto add = [&](bool has, const char* name) {
@@ -117,7 +117,7 @@ bool has_dot_product() {
 #endif
 }
 
-std::string features_text() { return has_dot_product() ? "both" : "NEON alone"; }
+std::string machine_features() { return has_dot_product() ? "NEON, dot products" : "NEON alone"; }
 
 constexpr Isa kIsas[] = {
     {"neon", neon_kernels, has_dot_product, "NEON and its dot products (ASIMDDP)"},
@@ -127,7 +127,7 @@ constexpr bool kPortableByDefault = true;
 
 #else
 
-std::string features_text() { return "another architecture"; }
+std::string machine_features() { return "another architecture"; }
 
 constexpr Isa kIsas[] = {{"portable", portable_kernels, [] { return true; }, "nothing"}};
 constexpr bool kPortableByDefault = true;
@@ -135,6 +135,8 @@ constexpr bool kPortableByDefault = true;
 #endif
 
 }  // namespace
+
+std::string features_text() { return machine_features(); }
 
 Result<const KernelTable*> select_isa(std::string_view name) {
   if (name.empty()) {

@@ -14,4 +14,7 @@ namespace hearth::cpu {
 // with kUnsupported when the machine lacks it, kUsage on an unknown name.
 Result<const KernelTable*> select_isa(std::string_view name);
 
+// Of what kernels are compiled for, all that this machine has: "AVX2, FMA, F16C".
+std::string features_text();
+
 }  // namespace hearth::cpu

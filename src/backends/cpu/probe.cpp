@@ -1,0 +1,16 @@
+#include "backends/probe.h"
+
+#include "backends/cpu/isa.h"
+
+namespace hearth {
+
+void probe_cpu(CpuReport& report) {
+  report.features = cpu::features_text();
+  if (const Result<const cpu::KernelTable*> kernels = cpu::select_isa("")) {
+    report.kernels = (*kernels)->title;
+  } else {
+    report.problem = kernels.error().message;
+  }
+}
+
+}  // namespace hearth

@@ -1,0 +1,158 @@
+// Everything that reads and writes values row by row.
+#include "backends/cuda/kernels/elementwise.h"
+
+#include "backends/cuda/kernels/quantize.cuh"
+
+namespace hearth::cuda {
+
+HEARTH_DEVICE int row_count(const StepView& step, int32_t logit_rows) {
+  return logit_rows ? step.header->logit_rows : step.header->rows;
+}
+
+// Block: one row.
+extern "C" __global__ void rope_table(const __grid_constant__ RopeTableParams p) {
+  const int row = blockIdx.x;
+  const int position = row < p.step.header->rows ? p.step.rows[row].position : 0;
+  grid_wait();
+  grid_launch_next();
+  if (row >= p.step.header->rows) return;
+  for (int j = threadIdx.x; j < p.pairs; j += blockDim.x) {
+    double s, c;
+    sincos(position * p.frequency[j], &s, &c);
+    p.cos[row * p.pairs + j] = static_cast<float>(c) * p.magnitude;
+    p.sin[row * p.pairs + j] = static_cast<float>(s) * p.magnitude;
+  }
+}
+
+extern "C" __global__ void add(const __grid_constant__ ElementwiseParams p) {
+  grid_wait();
+  grid_launch_next();
+  const int64_t count = static_cast<int64_t>(row_count(p.step, p.logit_rows)) * p.cols;
+  for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < count; i += int64_t{gridDim.x} * blockDim.x) {
+    p.out[i] = p.a[i] + p.b[i];
+  }
+}
+
+extern "C" __global__ void glu(const __grid_constant__ ElementwiseParams p) {
+  grid_wait();
+  grid_launch_next();
+  const int64_t count = static_cast<int64_t>(row_count(p.step, p.logit_rows)) * p.cols;
+  for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < count; i += int64_t{gridDim.x} * blockDim.x) {
+    p.out[i] = activate(p.activation, p.a[i]) * p.b[i];
+  }
+}
+
+// Block: one run of one row.
+extern "C" __global__ void rms_norm(const __grid_constant__ ElementwiseParams p) {
+  __shared__ float scratch[32];
+  grid_wait();
+  grid_launch_next();
+  if (blockIdx.x >= row_count(p.step, p.logit_rows)) return;
+  const size_t at = static_cast<size_t>(blockIdx.x) * p.cols + blockIdx.y * p.run;
+  const float* x = p.a + at;
+  float squares = 0;
+  for (int i = threadIdx.x; i < p.run; i += blockDim.x) squares += x[i] * x[i];
+  const float scale = rsqrtf(block_sum(squares, scratch) / static_cast<float>(p.run) + p.eps);
+  for (int i = threadIdx.x; i < p.run; i += blockDim.x) p.out[at + i] = p.b[i] * (x[i] * scale);
+}
+
+// Block: one row.
+extern "C" __global__ void rope(const __grid_constant__ ElementwiseParams p) {
+  grid_wait();
+  grid_launch_next();
+  const int row = blockIdx.x;
+  if (row >= p.step.header->rows) return;
+  const float* x = p.a + static_cast<size_t>(row) * p.cols;
+  float* out = p.out + static_cast<size_t>(row) * p.cols;
+  const int pairs = p.rope.pairs;
+  for (int i = threadIdx.x; i < p.cols; i += blockDim.x) {
+    const int head = i / p.run * p.run, k = i % p.run;
+    if (k >= 2 * pairs) {
+      out[i] = x[i];
+      continue;
+    }
+    const int j = p.rope.half ? k % pairs : k / 2;
+    const bool second = p.rope.half ? k >= pairs : k % 2 != 0;
+    const float c = p.rope.cos[row * pairs + j], s = p.rope.sin[row * pairs + j];
+    const float a = x[head + (p.rope.half ? j : 2 * j)], b = x[head + (p.rope.half ? j + pairs : 2 * j + 1)];
+    out[i] = second ? a * s + b * c : a * c - b * s;
+  }
+}
+
+// Block: one of the rows whose logits are wanted.
+extern "C" __global__ void gather_rows(const __grid_constant__ ElementwiseParams p) {
+  grid_wait();
+  grid_launch_next();
+  const int row = blockIdx.x;
+  if (row >= p.step.header->logit_rows) return;
+  const float* x = p.a + static_cast<size_t>(p.step.logit_rows[row]) * p.cols;
+  for (int i = threadIdx.x; i < p.cols; i += blockDim.x) p.out[static_cast<size_t>(row) * p.cols + i] = x[i];
+}
+
+// ---- activations for products; a block: one row ----
+
+extern "C" __global__ void normalize_rows(const __grid_constant__ PrepareRowsParams p) {
+  __shared__ float scratch[32];
+  grid_wait();
+  grid_launch_next();
+  const int row = blockIdx.x;
+  if (row >= row_count(p.step, p.logit_rows)) return;
+  const float* x = p.x + static_cast<size_t>(row) * p.cols;
+  const float scale = rms_scale(x, p.cols, p.eps, scratch);
+  for (int i = threadIdx.x; i < p.cols; i += blockDim.x) {
+    p.floats[static_cast<size_t>(row) * p.cols + i] = p.norm[i] * (x[i] * scale);
+  }
+}
+
+extern "C" __global__ void quantize_rows(const __grid_constant__ PrepareRowsParams p) {
+  __shared__ float scratch[32];
+  grid_wait();
+  grid_launch_next();
+  const int row = blockIdx.x;
+  if (row >= row_count(p.step, p.logit_rows)) return;
+  const float* x = p.x + static_cast<size_t>(row) * p.cols;
+  const float scale = p.norm != nullptr ? rms_scale(x, p.cols, p.eps, scratch) : 1.0f;
+  const size_t first = static_cast<size_t>(row) * p.ints.blocks;
+  quantize_row(x, p.norm, scale, p.cols, p.ints.blocks, p.ints.limit, p.ints.codes + first * 64, p.ints.scales + first,
+               p.ints.sums + 2 * first);
+}
+
+// Values stay below 2^13, so that f16 holds them whatever their size; the scale is 1 for all but outliers.
+extern "C" __global__ void halve_rows(const __grid_constant__ PrepareRowsParams p) {
+  __shared__ float scratch[32];
+  grid_wait();
+  grid_launch_next();
+  const int row = blockIdx.x;
+  if (row >= row_count(p.step, p.logit_rows)) return;
+  const float* x = p.x + static_cast<size_t>(row) * p.cols;
+  const float scale = p.norm != nullptr ? rms_scale(x, p.cols, p.eps, scratch) : 1.0f;
+  float largest = 0;
+  for (int chunk = threadIdx.x; 8 * chunk < p.halves.stride; chunk += blockDim.x) {
+    float v[8];
+    read_eight(x, p.norm, scale, 8 * chunk, p.cols, v);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) largest = fmaxf(largest, fabsf(v[i]));
+  }
+  largest = warp_max(largest);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = largest;
+  __syncthreads();
+  for (unsigned w = 0; w < blockDim.x / 32; ++w) largest = fmaxf(largest, scratch[w]);
+  const int excess = largest > 0x1p13f && largest < INFINITY ? ilogbf(largest) - 12 : 0;
+  const float down = exp2f(static_cast<float>(-excess));
+  if (threadIdx.x == 0) p.halves.scales[row] = exp2f(static_cast<float>(excess));
+  auto* out = reinterpret_cast<uint4*>(p.halves.values + static_cast<size_t>(row) * p.halves.stride);
+  for (int chunk = threadIdx.x; 8 * chunk < p.halves.stride; chunk += blockDim.x) {
+    float v[8];
+    read_eight(x, p.norm, scale, 8 * chunk, p.cols, v);
+    uint32_t two[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const __half2 h = __floats2half2_rn(v[2 * i] * down, v[2 * i + 1] * down);
+      two[i] = *reinterpret_cast<const uint32_t*>(&h);
+    }
+    out[chunk] = {two[0], two[1], two[2], two[3]};
+  }
+}
+
+}  // namespace hearth::cuda

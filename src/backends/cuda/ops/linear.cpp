@@ -1,0 +1,309 @@
+// out = x W^T with everything that passes fold into it. The rows that a plan has room for decide the kernel: up to eight
+// rows read each weight once (gemv: 16-bit integers on the matrix unit for integer codes, f32 for floats), more go
+// through f16 tiles (gemm). F32 matrices are multiplied in f32 always.
+#include "backends/cuda/ops/linear.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/checked_math.h"
+
+namespace hearth::cuda {
+
+FormatShape format_shape(FormatId format) {
+  switch (format) {
+#define HEARTH_CUDA_SHAPE(name, ...)                                   \
+  case FormatId::k##name:                                              \
+    return {.integer_codes = true,                                     \
+            .unit_cols = IntShape<__VA_ARGS__>::kUnitCols,             \
+            .unit_bytes = IntShape<__VA_ARGS__>::kUnitBytes};
+    HEARTH_CUDA_INT_FORMATS(HEARTH_CUDA_SHAPE)
+#undef HEARTH_CUDA_SHAPE
+    case FormatId::kF16:
+    case FormatId::kBF16:
+      return {.unit_cols = HalfShape::kUnitCols, .unit_bytes = HalfShape::kUnitBytes};
+    default:
+      return {};
+  }
+}
+
+std::string_view linear_file(FormatId format) {
+  static const std::map<FormatId, std::string> kFiles = [] {
+    std::map<FormatId, std::string> files;
+    for (FormatId id : all_formats()) files[id] = fmt::format("linear_{}", format_info(id).name);
+    return files;
+  }();
+  return kFiles.at(format);
+}
+
+LinearParams linear_params(const PrepareContext& context, const Matrix& matrix) {
+  const FormatShape shape = format_shape(matrix.format);
+  return {.step = context.step,
+          .part_count = 1,
+          .cols = static_cast<int32_t>(matrix.cols),
+          .units = shape.unit_cols > 0 ? static_cast<int32_t>(ceil_div<int64_t>(matrix.cols, shape.unit_cols)) : 0,
+          .panel_bytes = static_cast<uint32_t>(matrix.layout.panel_bytes),
+          .high_offset = static_cast<uint32_t>(matrix.layout.high),
+          .sub_scales_offset = static_cast<uint32_t>(matrix.layout.sub_scales),
+          .scales_offset = static_cast<uint32_t>(matrix.layout.scales)};
+}
+
+namespace {
+
+constexpr int64_t kGemvRows = 8;  // the most
+// Shared memory for sums of a gemv; more panels' sums are added less often.
+constexpr int kPartialBytes = 8 << 10;
+// Longer rows are rounded by a kernel of their own: every block would spend its memory on them.
+constexpr int64_t kMostFusedCols = 16384;
+
+class LinearBuilder {
+ public:
+  LinearBuilder(const LinearOp& op, PrepareContext& context)
+      : op_(op),
+        context_(context),
+        rows_(context.rows(op.x)),
+        cols_(context.graph.value(op.x).cols),
+        logit_rows_(context.graph.value(op.x).rows == RowKind::kLogit) {}
+
+  Result<void> build() {
+    for (const LinearOp::Part& part : op_.parts) {
+      const Matrix& matrix = context_.weights.matrix(part.weight);
+      parts_.push_back({.matrix = &matrix,
+                        .bias = part.bias ? context_.weights.vector(part.bias) : nullptr,
+                        .out = op_.glu && !parts_.empty() ? nullptr : context_.value(part.out)});
+    }
+    place_scratch();
+    residual_ = op_.residual ? context_.value(op_.residual) : nullptr;
+    if (op_.glu && parts_[0].matrix->format != parts_[1].matrix->format) return build_separate_glu();
+    // Parts of one format are one launch.
+    std::vector<bool> done(parts_.size(), false);
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (done[i]) continue;
+      std::vector<Part> group;
+      for (size_t j = i; j < parts_.size() && group.size() < kMaxParts; ++j) {
+        if (done[j] || parts_[j].matrix->format != parts_[i].matrix->format) continue;
+        group.push_back(parts_[j]);
+        done[j] = true;
+      }
+      HEARTH_TRY(multiply(group, op_.glu ? activation_kind(*op_.glu) : kNoActivation, residual_));
+    }
+    return {};
+  }
+
+ private:
+  struct Part {
+    const Matrix* matrix;
+    const float* bias;
+    float* out;
+  };
+  enum class Form { kFloats, kInts, kHalves };  // of activations
+
+  Form form_of(const Matrix& matrix) const {
+    const FormatShape shape = format_shape(matrix.format);
+    if (rows_ <= kGemvRows) return shape.integer_codes ? Form::kInts : Form::kFloats;
+    return shape.unit_cols > 0 ? Form::kHalves : Form::kFloats;
+  }
+  bool fused(const Matrix& matrix) const {
+    return form_of(matrix) == Form::kInts && rows_ == 1 && context_.tuning.fusion && cols_ <= kMostFusedCols;
+  }
+
+  // All that the op needs of scratch, wherever it begins.
+  void place_scratch() {
+    Pieces pieces;
+    const auto rows = static_cast<size_t>(rows_), cols = static_cast<size_t>(cols_);
+    const auto blocks = round_up<size_t>(ceil_div<size_t>(cols, 32), 8), stride = round_up<size_t>(cols, 256);
+    const size_t floats = pieces.take(op_.norm ? rows * cols * sizeof(float) : 0);
+    const size_t codes = pieces.take(rows * blocks * 64), scales = pieces.take(rows * blocks * sizeof(float)),
+                 sums = pieces.take(rows * blocks * 2 * sizeof(int32_t));
+    const size_t halves = pieces.take(rows * stride * sizeof(uint16_t)),
+                 half_scales = pieces.take(rows * sizeof(float));
+    size_t widest = 0;
+    for (const Part& part : parts_) widest = std::max(widest, static_cast<size_t>(part.matrix->rows));
+    const size_t gate = pieces.take(op_.glu ? rows * widest * sizeof(float) : 0),
+                 up = pieces.take(op_.glu ? rows * widest * sizeof(float) : 0);
+    scratch_ = pieces;
+    const CUdeviceptr base = context_.take_scratch(pieces);
+    floats_ = reinterpret_cast<float*>(base + floats);
+    ints_ = {.codes = reinterpret_cast<uint8_t*>(base + codes),
+             .scales = reinterpret_cast<float*>(base + scales),
+             .sums = reinterpret_cast<int32_t*>(base + sums),
+             .blocks = static_cast<int32_t>(blocks),
+             .limit = context_.options.activations == Activations::kInt8 ? 127 : kIntLimit};
+    halves_ = {.values = reinterpret_cast<uint16_t*>(base + halves),
+               .scales = reinterpret_cast<float*>(base + half_scales),
+               .stride = static_cast<int32_t>(stride)};
+    gate_ = reinterpret_cast<float*>(base + gate);
+    up_ = reinterpret_cast<float*>(base + up);
+  }
+
+  // Gate and up of different formats: two products and what follows.
+  Result<void> build_separate_glu() {
+    parts_[1].out = up_;
+    float* out = std::exchange(parts_[0].out, gate_);
+    for (const Part& part : parts_) HEARTH_TRY(multiply({part}, kNoActivation, nullptr));
+    return prepare_glu({.step = context_.step,
+                        .logit_rows = logit_rows_,
+                        .cols = static_cast<int32_t>(parts_[0].matrix->rows),
+                        .a = gate_,
+                        .b = up_,
+                        .out = out,
+                        .activation = activation_kind(*op_.glu)},
+                       rows_, context_);
+  }
+
+  // Activations in the form that a kernel reads, unless an earlier launch of this op made it.
+  Result<void> prepare_rows(Form form) {
+    if (form == Form::kFloats && !op_.norm) return {};
+    bool& made = made_[static_cast<size_t>(form)];
+    if (std::exchange(made, true)) return {};
+    Launch launch;
+    const char* name = form == Form::kFloats ? "normalize_rows" : form == Form::kInts ? "quantize_rows" : "halve_rows";
+    HEARTH_ASSIGN(launch.kernel, context_.kernels.get("elementwise", name, 0));
+    launch.grid[0] = static_cast<unsigned>(rows_);
+    launch.threads = 256;
+    launch.set_params(PrepareRowsParams{.step = context_.step,
+                                        .logit_rows = logit_rows_,
+                                        .cols = static_cast<int32_t>(cols_),
+                                        .x = context_.value(op_.x),
+                                        .norm = norm(),
+                                        .eps = op_.norm ? op_.norm->eps : 0,
+                                        .floats = floats_,
+                                        .ints = ints_,
+                                        .halves = halves_});
+    context_.launches.push_back(std::move(launch));
+    return {};
+  }
+
+  Result<void> multiply(const std::vector<Part>& parts, ActivationKind glu, const float* residual) {
+    const Matrix& matrix = *parts[0].matrix;
+    const FormatShape shape = format_shape(matrix.format);
+    const Form form = form_of(matrix);
+    const bool fuse = fused(matrix);
+    if (!fuse) HEARTH_TRY(prepare_rows(form));
+
+    LinearParams params = linear_params(context_, matrix);
+    params.logit_rows = logit_rows_;
+    params.part_count = static_cast<int32_t>(parts.size());
+    int64_t panels = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      params.parts[i] = {.weights = parts[i].matrix->planar,
+                         .bias = parts[i].bias,
+                         .out = parts[i].out,
+                         .rows = static_cast<int32_t>(parts[i].matrix->rows),
+                         .first_panel = static_cast<int32_t>(glu != kNoActivation ? 0 : panels)};
+      panels += parts[i].matrix->panels();
+    }
+    params.glu = glu;
+    params.tasks = static_cast<int32_t>(glu != kNoActivation ? matrix.panels() : panels);
+    params.x = form == Form::kFloats && op_.norm ? floats_ : context_.value(op_.x);
+    params.norm = fuse ? norm() : nullptr;
+    params.eps = op_.norm ? op_.norm->eps : 0;
+    params.ints = ints_;
+    params.halves = halves_;
+    params.residual = residual;
+    params.splits = 1;
+
+    switch (form) {
+      case Form::kFloats:
+        return start_float_gemv(params, matrix);
+      case Form::kInts:
+        return start_int_gemv(params, matrix, shape, fuse);
+      case Form::kHalves:
+        return start_gemm(params, matrix, shape);
+    }
+    return {};
+  }
+
+  Result<void> start_float_gemv(const LinearParams& params, const Matrix& matrix) {
+    Launch launch;
+    const int64_t rows = rows_ == 1 ? 1 : kGemvRows;
+    HEARTH_ASSIGN(launch.kernel,
+                  context_.kernels.get(linear_file(matrix.format), rows == 1 ? "gemv_1" : "gemv_8", 0));
+    launch.grid[0] = static_cast<unsigned>(params.tasks);
+    launch.grid[1] = static_cast<unsigned>(ceil_div(rows_, rows));
+    launch.threads = kFloatThreads;
+    return finish(launch, params, matrix);
+  }
+
+  Result<void> start_int_gemv(LinearParams& params, const Matrix& matrix, const FormatShape& shape, bool fuse) {
+    const int rows = rows_ <= 1 ? 1 : rows_ <= 2 ? 2 : rows_ <= 4 ? 4 : 8;
+    const int panel_bytes = std::min(params.units, kGemvWarps) * 16 * rows * static_cast<int>(sizeof(float));
+    params.batch_panels = std::max(2, std::max(kPartialBytes, 2 * panel_bytes) / panel_bytes / 2 * 2);
+    const auto ring = static_cast<uint32_t>(gemv_ring_bytes(shape.unit_bytes));
+    params.partial_offset = ring;
+    params.x_offset = round_up<uint32_t>(ring + static_cast<uint32_t>(params.batch_panels * panel_bytes), 128);
+    Launch launch;
+    launch.shared_bytes = params.x_offset + (fuse ? static_cast<size_t>(ints_.blocks) * (64 + 4 + 8) : 0);
+    const std::string name = fuse ? "gemv_1_fused" : fmt::format("gemv_{}", rows);
+    HEARTH_ASSIGN(launch.kernel, context_.kernels.get(linear_file(matrix.format), name, launch.shared_bytes));
+    HEARTH_ASSIGN(const int resident,
+                  context_.kernels.blocks_per_processor(launch.kernel, kGemvThreads, launch.shared_bytes));
+    launch.grid[0] = static_cast<unsigned>(
+        std::min<int64_t>(params.tasks, int64_t{resident} * context_.device.properties().processors));
+    launch.threads = kGemvThreads;
+    return finish(launch, params, matrix);
+  }
+
+  Result<void> start_gemm(LinearParams& params, const Matrix& matrix, const FormatShape& shape) {
+    const int tokens = rows_ <= 16 ? 16 : rows_ <= 64 ? 64 : 128;
+    Launch launch;
+    launch.shared_bytes = static_cast<size_t>(gemm_shared_bytes(shape.unit_cols, shape.unit_bytes, tokens));
+    HEARTH_ASSIGN(launch.kernel, context_.kernels.get(linear_file(matrix.format), fmt::format("gemm_{}", tokens),
+                                                      launch.shared_bytes));
+    HEARTH_ASSIGN(const int resident,
+                  context_.kernels.blocks_per_processor(launch.kernel, kGemmThreads, launch.shared_bytes));
+    const int64_t row_tiles = ceil_div<int64_t>(rows_, tokens);
+    const int64_t col_tiles = ceil_div<int64_t>(params.tasks, params.glu != kNoActivation ? kGemmWarps : 2 * kGemmWarps);
+    const int64_t tiles = row_tiles * col_tiles;
+    const int64_t slots = int64_t{resident} * context_.device.properties().processors;
+    // As many parts as fill the device once; a part has a few units at least.
+    const int64_t least_units = 256 / shape.unit_cols * 2;
+    const int64_t most = std::max<int64_t>(1, params.units / least_units);
+    const int64_t splits = tiles <= static_cast<int64_t>(kCounters) ? std::clamp<int64_t>(slots / tiles, 1, most) : 1;
+    params.units_per_split = static_cast<int32_t>(ceil_div<int64_t>(params.units, splits));
+    params.splits = static_cast<int32_t>(ceil_div(params.units, params.units_per_split));
+    if (params.splits > 1) {
+      Pieces pieces = scratch_;
+      const size_t partial = pieces.take(static_cast<size_t>(tiles * params.splits * tokens * kGemmThreads) * sizeof(float));
+      params.partial = reinterpret_cast<float*>(context_.take_scratch(pieces) + partial);
+      params.counters = context_.counter<uint32_t>();
+    }
+    launch.grid[0] = static_cast<unsigned>(row_tiles);
+    launch.grid[1] = static_cast<unsigned>(col_tiles);
+    launch.grid[2] = static_cast<unsigned>(params.splits);
+    launch.threads = kGemmThreads;
+    return finish(launch, params, matrix);
+  }
+
+  Result<void> finish(Launch& launch, const LinearParams& params, const Matrix& matrix) {
+    launch.kernel.name = fmt::format("{} {} [{}, {}]", launch.kernel.name, format_info(matrix.format).name,
+                                     params.tasks * kPanelRows, matrix.cols);
+    launch.set_params(params);
+    context_.launches.push_back(std::move(launch));
+    return {};
+  }
+
+  const float* norm() const { return op_.norm ? context_.weights.vector(op_.norm->weight) : nullptr; }
+
+  const LinearOp& op_;
+  PrepareContext& context_;
+  int64_t rows_;  // that the plan has room for
+  int64_t cols_;
+  bool logit_rows_;
+  std::vector<Part> parts_;
+  const float* residual_ = nullptr;
+  Pieces scratch_;
+  float* floats_ = nullptr;
+  IntRows ints_ = {};
+  HalfRows halves_ = {};
+  float* gate_ = nullptr;
+  float* up_ = nullptr;
+  bool made_[3] = {};
+};
+
+}  // namespace
+
+Result<void> prepare(const LinearOp& op, PrepareContext& context) { return LinearBuilder(op, context).build(); }
+
+}  // namespace hearth::cuda
