@@ -408,7 +408,7 @@ TEST_P(Conformance, GatherRows) {
       ASSERT_TRUE((*executable)->launch({.tokens = tokens, .sequences = sequences, .logit_rows = rows}));
       ASSERT_TRUE((*executable)->wait());
       std::vector<float> got(rows.size() * 24, NAN);
-      ASSERT_TRUE((*executable)->read_logits(got));
+      ASSERT_TRUE((*executable)->read_logits(0, got));
       std::vector<float> table = decode(m.graph.weights[0]);
       for (size_t r = 0; r < rows.size(); ++r) {
         auto token = static_cast<size_t>(tokens[static_cast<size_t>(rows[r])]);

@@ -199,14 +199,16 @@ class CudaExecutable : public Executable {
     return shared_.device.synchronize("run a step on the GPU");
   }
 
-  Result<void> read_logits(std::span<float> out) override {
-    const auto count = static_cast<size_t>(launched_logits_ * logit_cols_);
-    if (out.size() != count) {
-      return fail(ErrorCode::kInternal, "reading logits: {} floats asked for, the step has {}", out.size(), count);
+  Result<void> read_logits(int64_t first, std::span<float> out) override {
+    const size_t count = out.size(), begin = static_cast<size_t>(first * logit_cols_);
+    const auto have = static_cast<size_t>(launched_logits_ * logit_cols_);
+    if (first < 0 || count % static_cast<size_t>(logit_cols_) != 0 || begin + count > have) {
+      return fail(ErrorCode::kInternal, "reading logits: {} floats from row {} on asked for, the step has [{}, {}]",
+                  count, first, launched_logits_, logit_cols_);
     }
     const Device& device = shared_.device;
     device.use();
-    const auto source = reinterpret_cast<CUdeviceptr>(logits_);
+    const auto source = reinterpret_cast<CUdeviceptr>(logits_ + begin);
     auto* staging = shared_.logits.at<float>();
     const size_t capacity = shared_.logits.size_bytes() / sizeof(float);
     for (size_t done = 0; done < count;) {
