@@ -36,7 +36,7 @@ Result<Tuning> read_tuning() {
 namespace {
 
 // The step's data in GPU memory and the host's copy of it. One structure after the other at fixed addresses; page
-// tables, which grow, last and found through the header.
+// tables and the tokens whose logits are wanted, which grow, last and found through the header.
 class StepMemory {
  public:
   // `table_entries`: page numbers of all sequences of a step; as sequences share pages there may be more than pages.
@@ -46,11 +46,13 @@ class StepMemory {
     m.header_ = pieces.take(sizeof(StepHeader));
     m.rows_ = pieces.take(static_cast<size_t>(rows) * sizeof(StepRow));
     m.logit_rows_ = pieces.take(static_cast<size_t>(logit_rows) * sizeof(int32_t));
+    m.requests_ = pieces.take(static_cast<size_t>(logit_rows) * sizeof(StepRequest));
     m.sequences_ = pieces.take(static_cast<size_t>(rows) * sizeof(StepSpan));
     // Each sequence has at most one tile that is not full.
     m.tiles_ = pieces.take(static_cast<size_t>(rows) * sizeof(StepTile));
     m.fixed_bytes_ = pieces.used_bytes();
-    const size_t bytes = m.fixed_bytes_ + static_cast<size_t>(std::max<int64_t>(4 * table_entries, 1 << 16)) * 4;
+    const int64_t growing = std::max<int64_t>(4 * table_entries, 1 << 16) + logit_rows * kMaxWantedLogits;
+    const size_t bytes = m.fixed_bytes_ + static_cast<size_t>(growing) * sizeof(int32_t);
     HEARTH_ASSIGN(m.device_, DeviceBuffer::allocate(device, bytes, "the data of a step"));
     HEARTH_ASSIGN(m.host_, HostBuffer::allocate(device, bytes, "the data of a step"));
     return m;
@@ -60,6 +62,7 @@ class StepMemory {
     return {.header = device_.at<const StepHeader>(header_),
             .rows = device_.at<const StepRow>(rows_),
             .logit_rows = device_.at<const int32_t>(logit_rows_),
+            .requests = device_.at<const StepRequest>(requests_),
             .sequences = device_.at<const StepSpan>(sequences_),
             .tiles = device_.at<const StepTile>(tiles_)};
   }
@@ -69,8 +72,10 @@ class StepMemory {
     for (const StepSequence& s : batch.sequences) {
       for (const auto& pages : s.pages) table += pages.size();
     }
+    size_t wanted = 0;
+    for (const CandidateRequest& request : batch.requests) wanted += request.tokens.size();
     const size_t offsets = batch.sequences.size() * groups;
-    const size_t bytes = fixed_bytes_ + (offsets + table) * sizeof(int32_t);
+    const size_t bytes = fixed_bytes_ + (offsets + table + wanted) * sizeof(int32_t);
     if (bytes > host_.size_bytes()) {
       return fail(ErrorCode::kOutOfMemory, "a step with {} page numbers has no room for them; it has {} KiB", table,
                   host_.size_bytes() >> 10);
@@ -87,6 +92,7 @@ class StepMemory {
                .tiles = 0,
                .pages = device_.at<const int32_t>(fixed_bytes_) + offsets,
                .page_offsets = device_.at<const int32_t>(fixed_bytes_),
+               .wanted = device_.at<const int32_t>(fixed_bytes_) + offsets + table,
                .groups = static_cast<int32_t>(groups),
                .unused = 0};
     int32_t next = 0;
@@ -109,13 +115,23 @@ class StepMemory {
       }
     }
     std::ranges::copy(batch.logit_rows, host_.at<int32_t>(logit_rows_));
+    auto* requests = host_.at<StepRequest>(requests_);
+    int32_t* wanted_tokens = pages + table;
+    next = 0;
+    for (size_t row = 0; row < batch.logit_rows.size(); ++row) {
+      const CandidateRequest request = batch.requests.empty() ? CandidateRequest{} : batch.requests[row];
+      const auto count = static_cast<int32_t>(request.tokens.size());
+      requests[row] = {.temperature = request.temperature, .first = next, .wanted = count, .unused = 0};
+      std::ranges::copy(request.tokens, wanted_tokens + next);
+      next += count;
+    }
     return device.driver().check(
         device.driver().cuMemcpyHtoDAsync(device_.address(), host_.at<std::byte>(), bytes, device.stream()),
         "copy the step to the GPU");
   }
 
  private:
-  size_t header_ = 0, rows_ = 0, logit_rows_ = 0, sequences_ = 0, tiles_ = 0, fixed_bytes_ = 0;
+  size_t header_ = 0, rows_ = 0, logit_rows_ = 0, requests_ = 0, sequences_ = 0, tiles_ = 0, fixed_bytes_ = 0;
   DeviceBuffer device_;
   HostBuffer host_;
 };
@@ -138,6 +154,7 @@ struct Shared {
   StepMemory step;
   DeviceBuffer counters;
   HostBuffer logits;            // what read_logits() reads
+  HostBuffer found;             // [kMaxLogitRows] FoundRow, which the kernel writes
   std::vector<DeviceBuffer> frequencies;  // by Graph::ropes
   size_t vocab = 0;             // rows of the embedding table
   // The largest of the plans recorded so far, which all that fit into them share.
@@ -187,6 +204,9 @@ class CudaExecutable : public Executable {
     HEARTH_TRY(shared_.step.upload(device, batch, shared_.graph.kv_groups.size()));
     running_ = true;
     launched_logits_ = static_cast<int64_t>(batch.logit_rows.size());
+    for (size_t row = 0; row < batch.logit_rows.size(); ++row) {
+      wanted_[row] = batch.requests.empty() ? 0 : batch.requests[row].tokens.size();
+    }
     if (shared_.tuning.profile) return run_with_times();
     if (graph_ != nullptr) return device.driver().check(device.driver().cuGraphLaunch(graph_, device.stream()), "start a step");
     for (const Launch& launch : launches_) HEARTH_TRY(launch.enqueue(device));
@@ -197,6 +217,18 @@ class CudaExecutable : public Executable {
     HEARTH_CHECK(std::exchange(running_, false), "wait without launch");
     shared_.device.use();
     return shared_.device.synchronize("run a step on the GPU");
+  }
+
+  std::optional<Candidates> candidates(int64_t row) const override {
+    HEARTH_CHECK(row >= 0 && row < launched_logits_ && !running_, "candidates of row {} of {}", row, launched_logits_);
+    const FoundRow& found = shared_.found.at<const FoundRow>()[row];
+    const auto count = static_cast<size_t>(std::min(kCandidates, logit_cols_));
+    return Candidates{.tokens = std::span(found.tokens).first(count),
+                      .logits = std::span(found.logits).first(count),
+                      .wanted = std::span(found.wanted).first(wanted_[static_cast<size_t>(row)]),
+                      .sum = found.sum,
+                      .tempered_sum = found.tempered_sum,
+                      .finite = found.finite != 0};
   }
 
   Result<void> read_logits(int64_t first, std::span<float> out) override {
@@ -268,6 +300,20 @@ class CudaExecutable : public Executable {
     for (int32_t row : batch.logit_rows) {
       if (row < 0 || row >= rows) return fail(ErrorCode::kInternal, "step: logit row {} of {}", row, rows);
     }
+    if (!batch.requests.empty() && batch.requests.size() != batch.logit_rows.size()) {
+      return fail(ErrorCode::kInternal, "step: {} requests for {} logit rows", batch.requests.size(), logits);
+    }
+    for (const CandidateRequest& request : batch.requests) {
+      if (!(request.temperature > 0) || request.tokens.size() > static_cast<size_t>(kMaxWantedLogits)) {
+        return fail(ErrorCode::kInternal, "step: temperature {}, and logits of {} tokens are wanted; at most {} can be",
+                    request.temperature, request.tokens.size(), kMaxWantedLogits);
+      }
+      for (int32_t token : request.tokens) {
+        if (token < 0 || token >= logit_cols_) {
+          return fail(ErrorCode::kInternal, "step: logit {} of {} is wanted", token, logit_cols_);
+        }
+      }
+    }
     return {};
   }
 
@@ -307,6 +353,7 @@ class CudaExecutable : public Executable {
   int64_t logit_cols_;
   bool running_ = false;
   int64_t launched_logits_ = 0;
+  size_t wanted_[kMaxLogitRows] = {};  // logits, by logit row
 };
 
 Result<CUgraphExec> capture(const Device& device, const std::vector<Launch>& launches) {
@@ -426,7 +473,7 @@ class CudaModel : public DeviceModel {
       const Node& node = graph.nodes[static_cast<size_t>(step.node)];
       HEARTH_TRY(std::visit([&](const auto& op) { return prepare(op, context); }, node.op));
     }
-    return {};
+    return prepare_candidates(shared_->found.at<FoundRow>(), context);
   }
 
   std::unique_ptr<Shared> shared_;
@@ -460,6 +507,7 @@ class CudaBackend : public Backend {
     HEARTH_ASSIGN(DeviceBuffer counters, DeviceBuffer::allocate(device, kCounters * sizeof(uint32_t), "counters"));
     HEARTH_TRY(counters.clear(device));
     HEARTH_ASSIGN(HostBuffer logits, HostBuffer::allocate(device, size_t{4} << 20, "logits"));
+    HEARTH_ASSIGN(HostBuffer found, HostBuffer::allocate(device, kMaxLogitRows * sizeof(FoundRow), "candidates"));
     std::vector<DeviceBuffer> frequencies;
     for (const Rope& rope : graph.ropes) {
       const size_t bytes = rope.frequency.size() * sizeof(double);
@@ -486,6 +534,7 @@ class CudaBackend : public Backend {
                                               .step = std::move(step),
                                               .counters = std::move(counters),
                                               .logits = std::move(logits),
+                                              .found = std::move(found),
                                               .frequencies = std::move(frequencies),
                                               .vocab = vocab});
     return std::unique_ptr<DeviceModel>(new CudaModel(std::move(shared)));
