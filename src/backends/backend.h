@@ -52,11 +52,34 @@ struct StepSequence {
   std::vector<std::span<const int32_t>> pages;
 };
 
+// How many of the largest logits of a row a device gives, if it gives any, and how many more it can be asked for.
+inline constexpr int64_t kCandidates = 64;
+inline constexpr int64_t kMaxWantedLogits = 256;
+// The sums in Candidates are within this part of themselves.
+inline constexpr double kCandidateSumError = 1e-5;
+
+// What to find of a logit row beside its largest logits.
+struct CandidateRequest {
+  float temperature = 1;            // > 0
+  std::span<const int32_t> tokens;  // [<= kMaxWantedLogits]: whose logits are wanted, be they large or not
+};
+
+// What a device found of a logit row: enough to draw a token by, nearly always.
+struct Candidates {
+  std::span<const int32_t> tokens;  // [min(kCandidates, vocab)] by falling logit; of equal ones the smaller token first
+  std::span<const float> logits;    // theirs
+  std::span<const float> wanted;    // of CandidateRequest::tokens, in their order
+  float sum = 0;                    // of exp(logit - logits[0]) over the row
+  float tempered_sum = 0;           // of exp((logit - logits[0]) / CandidateRequest::temperature) over the row
+  bool finite = false;              // false: a logit is NaN or infinite, and the rest of this means nothing
+};
+
 // Everything a step needs beside the plan: the device data of the design. Spans are read during launch() only.
 struct StepBatch {
-  std::span<const int32_t> tokens;          // [rows]; rows <= bucket.rows
-  std::span<const StepSequence> sequences;  // cover all rows in order, without gaps
-  std::span<const int32_t> logit_rows;      // [<= plan.logit_rows], ascending
+  std::span<const int32_t> tokens;             // [rows]; rows <= bucket.rows
+  std::span<const StepSequence> sequences;     // cover all rows in order, without gaps
+  std::span<const int32_t> logit_rows;         // [<= plan.logit_rows], ascending
+  std::span<const CandidateRequest> requests;  // [logit rows], or empty: each as by default
 };
 
 // A plan recorded on a device.
@@ -68,8 +91,12 @@ class Executable {
   // Blocks until the launched step is complete, or computes it: the caller may be one of the workers. Reports what went
   // wrong in it. Not after a launch() that failed.
   virtual Result<void> wait() = 0;
-  // Copies the logits of the last step, [logit_rows, vocab] f32. Only after wait().
-  virtual Result<void> read_logits(std::span<float> out) = 0;
+  // Copies logits of the last step, whole rows of f32 from its logit row `first` on: [out.size() / vocab, vocab]. Only
+  // after wait().
+  virtual Result<void> read_logits(int64_t first, std::span<float> out) = 0;
+  // What the device found of a logit row of the last step; none: it gives no candidates of any row. Only after wait();
+  // the spans hold until the next launch of any executable of the same model.
+  virtual std::optional<Candidates> candidates(int64_t /*row*/) const { return std::nullopt; }
 };
 
 // A model's weights and state on a device. Used by one thread at a time (the engine's).

@@ -20,7 +20,7 @@ Result<std::vector<double>> log_probabilities(const Graph& graph, DeviceModel& m
       {.tokens = std::span(&token, 1), .sequences = std::span(&sequence, 1), .logit_rows = std::span(&row, 1)}));
   HEARTH_TRY(executable->wait());
   std::vector<float> logits(static_cast<size_t>(graph.value(graph.logits).cols));
-  HEARTH_TRY(executable->read_logits(logits));
+  HEARTH_TRY(executable->read_logits(0, logits));
   const double most = *std::ranges::max_element(logits);
   double sum = 0;
   for (float logit : logits) sum += std::exp(static_cast<double>(logit) - most);

@@ -162,16 +162,15 @@ bool Scheduler::step() {
     fail_step(executable.error());
     return true;
   }
+  executable_ = *executable;
   const Clock::time_point started = Clock::now();
-  Result<void> result =
-      (*executable)->launch({.tokens = step_tokens_, .sequences = step_sequences_, .logit_rows = step_logit_rows_});
+  Result<void> result = executable_->launch({.tokens = step_tokens_,
+                                             .sequences = step_sequences_,
+                                             .logit_rows = step_logit_rows_,
+                                             .requests = step_requests_});
   // The device is busy: look at the tokens of the step before.
   deliver_all_text();
-  if (result) result = (*executable)->wait();
-  if (result && !step_logit_rows_.empty()) {
-    logits_.resize(step_logit_rows_.size() * static_cast<size_t>(model_.vocab_size));
-    result = (*executable)->read_logits(logits_);
-  }
+  if (result) result = executable_->wait();
   if (!result) {
     fail_step(result.error());
     finish_stopped();
@@ -348,6 +347,7 @@ Bucket Scheduler::assemble() {
   std::ranges::sort(step_, {}, [&](const Sequence* s) { return std::pair(s == chunk_, s->id); });
   step_tokens_.clear();
   step_logit_rows_.clear();
+  step_requests_.clear();
   step_sequences_.resize(step_.size());
   for (size_t i = 0; i < step_.size(); ++i) {
     Sequence& s = *step_[i];
@@ -372,7 +372,15 @@ Bucket Scheduler::assemble() {
     s.first_logit_row = static_cast<int64_t>(step_logit_rows_.size());
     for (int64_t row = s.rows - s.logit_rows; row < s.rows; ++row) {
       step_logit_rows_.push_back(first_row + static_cast<int32_t>(row));
+      step_requests_.emplace_back();
     }
+    if (s.computed + s.rows < s.size()) continue;
+    const SamplingOptions& options = s.request.sampling;
+    sampler_.find_changes(options, s.tokens, s.changes);
+    CandidateRequest& request = step_requests_.back();
+    if (options.temperature > 0) request.temperature = options.temperature;
+    // More than a device gives: the token is drawn by all logits.
+    if (static_cast<int64_t>(s.changes.tokens.size()) <= kMaxWantedLogits) request.tokens = s.changes.tokens;
   }
   const auto rows = static_cast<int64_t>(step_tokens_.size());
   const bool deep = chunk_ != nullptr && chunk_->computed >= kDeep && rows > kFewRows;
@@ -398,30 +406,31 @@ void Scheduler::complete_step() {
       s.usage.computed_tokens += std::max<int64_t>(0, std::min(s.computed, s.prompt_tokens) - first_position);
       deliver_prompt(s, first_position);
     }
-    if (s.computed < s.size()) continue;
-    const auto vocab = static_cast<size_t>(model_.vocab_size);
-    draw(s, std::span(logits_).subspan(static_cast<size_t>(s.first_logit_row + s.logit_rows - 1) * vocab, vocab));
+    if (step_[i] == nullptr || s.computed < s.size()) continue;
+    draw(s);
     // Others can use the prompt from now on; a sequence that is gone has kept it already.
     if (was_prefill && step_[i] != nullptr) keep_prefix(s);
   }
   finish_stopped();
 }
 
-void Scheduler::draw(Sequence& s, std::span<float> logits) {
-  if (s.request.max_tokens == 0 && all_finite(logits)) {
+void Scheduler::draw(Sequence& s) {
+  found_ = executable_->candidates(s.first_logit_row + s.logit_rows - 1);
+  logits_.clear();
+  Result<int32_t> token = draw_token(s);
+  const bool poisoned = !token && token.error().code == ErrorCode::kInternal;
+  if (s.request.max_tokens == 0 && !poisoned) {
     s.usage.prefill_seconds = seconds_between(s.prefill_started, Clock::now());
     return finish(s, FinishReason::kLength);
   }
-  Result<int32_t> token = sampler_.draw(logits, s.request.sampling, s.tokens, s.size());
   if (!token) {
-    const bool poisoned = token.error().code == ErrorCode::kInternal;
     fail_sequence(s, std::move(token).error());
     // Its prefix may have brought the fault along: nothing that is cached is trusted any longer.
     if (poisoned) kv_.clear();
     return;
   }
   if (s.constraint && !s.constraint->allows(*token)) {
-    const std::optional<int32_t> other = draw_allowed(s, logits);
+    const std::optional<int32_t> other = draw_allowed(s);
     if (!other) return;
     token = *other;
   }
@@ -440,16 +449,33 @@ void Scheduler::draw(Sequence& s, std::span<float> logits) {
   s.tokens.push_back(*token);
   s.pending.token = *token;
   s.pending.seconds = seconds_between(s.submitted, now);
-  if (s.request.top_logprobs >= 0) {
-    sampler_.logprobs(logits, *token, s.request.top_logprobs, s.pending.logprobs);
+  if (const int32_t top = s.request.top_logprobs;
+      top >= 0 && !(found_ && sampler_.logprobs(*found_, s.changes, *token, top, s.pending.logprobs))) {
+    if (Result<void> read = read_logits(s); !read) return fail_sequence(s, std::move(read).error());
+    sampler_.logprobs(logits_, *token, top, s.pending.logprobs);
   }
   s.text_pending = true;
   if (s.usage.generated_tokens == s.request.max_tokens) return finish(s, FinishReason::kLength);
   if (s.size() == model_.sequence_tokens) return finish(s, FinishReason::kContextFull);
 }
 
-std::optional<int32_t> Scheduler::draw_allowed(Sequence& s, std::span<const float> logits) {
-  allowed_.resize((logits.size() + 63) / 64);
+Result<int32_t> Scheduler::draw_token(const Sequence& s) {
+  if (found_) {
+    HEARTH_ASSIGN(const std::optional<int32_t> token, sampler_.draw(*found_, s.request.sampling, s.changes, s.size()));
+    if (token) return *token;
+  }
+  HEARTH_TRY(read_logits(s));
+  return sampler_.draw(logits_, s.request.sampling, s.changes, s.size());
+}
+
+Result<void> Scheduler::read_logits(const Sequence& s) {
+  if (!logits_.empty()) return {};
+  logits_.resize(static_cast<size_t>(model_.vocab_size));
+  return executable_->read_logits(s.first_logit_row + s.logit_rows - 1, logits_);
+}
+
+std::optional<int32_t> Scheduler::draw_allowed(Sequence& s) {
+  allowed_.resize(static_cast<size_t>(ceil_div<int64_t>(model_.vocab_size, 64)));
   if (!s.constraint->mask(allowed_)) {
     if (s.constraint->complete()) {
       finish(s, FinishReason::kEnd);
@@ -460,7 +486,13 @@ std::optional<int32_t> Scheduler::draw_allowed(Sequence& s, std::span<const floa
     }
     return std::nullopt;
   }
-  Result<int32_t> token = sampler_.draw_allowed(logits, allowed_, s.request.sampling, s.tokens, s.size());
+  if (found_) {
+    const auto token = sampler_.draw_allowed(*found_, allowed_, s.request.sampling, s.changes, s.size());
+    if (token) return token;
+  }
+  Result<void> read = read_logits(s);
+  Result<int32_t> token = read ? sampler_.draw_allowed(logits_, allowed_, s.request.sampling, s.changes, s.size())
+                               : std::move(read).error();
   if (token) return *token;
   fail_sequence(s, std::move(token).error());
   return std::nullopt;
@@ -471,10 +503,11 @@ void Scheduler::deliver_prompt(Sequence& s, int64_t first_position) {
     const int64_t begin = std::max(first_position, s.logits_sent);
     const int64_t end = std::min(s.computed, s.prompt_tokens);
     if (begin < end) {
-      const int64_t vocab = model_.vocab_size;
-      const auto first = logits_.begin() + (s.first_logit_row + begin - first_position) * vocab;
-      s.output->push(PromptLogits{
-          .position = begin, .rows = end - begin, .logits = std::vector<float>(first, first + (end - begin) * vocab)});
+      PromptLogits block{.position = begin, .rows = end - begin};
+      block.logits.resize(static_cast<size_t>(block.rows * model_.vocab_size));
+      Result<void> read = executable_->read_logits(s.first_logit_row + begin - first_position, block.logits);
+      if (!read) return fail_sequence(s, std::move(read).error());
+      s.output->push(std::move(block));
       s.logits_sent = end;
     }
   }

@@ -75,9 +75,12 @@ class Scheduler {
   void preempt(Sequence& sequence);
   Bucket assemble();
   void complete_step();
-  void draw(Sequence& sequence, std::span<float> logits);
+  void draw(Sequence& sequence);
+  Result<int32_t> draw_token(const Sequence& sequence);
   // Another token for one that the constraint does not allow. Ends the sequence when there is none: nullopt.
-  std::optional<int32_t> draw_allowed(Sequence& sequence, std::span<const float> logits);
+  std::optional<int32_t> draw_allowed(Sequence& sequence);
+  // Copies the row that the next token of the sequence is drawn from into logits_, unless it is there.
+  Result<void> read_logits(const Sequence& sequence);
   void deliver_prompt(Sequence& sequence, int64_t first_position);
   void deliver_text(Sequence& sequence);
   void deliver_all_text();
@@ -116,7 +119,11 @@ class Scheduler {
   std::vector<int32_t> step_tokens_;
   std::vector<StepSequence> step_sequences_;
   std::vector<int32_t> step_logit_rows_;
-  std::vector<float> logits_;      // [logit rows, vocab]
+  std::vector<CandidateRequest> step_requests_;
+  Executable* executable_ = nullptr;  // that runs it
+  // Of the sequence whose token is being drawn:
+  std::optional<Candidates> found_;
+  std::vector<float> logits_;      // [vocab]; empty: not read
   std::vector<uint64_t> allowed_;  // [vocab] bits
 };
 

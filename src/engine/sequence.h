@@ -8,6 +8,7 @@
 
 #include "engine/answer_constraint.h"
 #include "engine/generation.h"
+#include "engine/sampler.h"
 #include "hearth/engine.h"
 #include "memory/kv_cache.h"
 #include "text/stream_decoder.h"
@@ -47,6 +48,7 @@ struct Sequence {
   int64_t rows = 0;
   int64_t first_logit_row = -1;  // -1: none
   int64_t logit_rows = 0;
+  LogitChanges changes;  // of its next token, if this step draws one
 
   Usage usage;
   Clock::time_point submitted = Clock::now();

@@ -12,6 +12,7 @@
 #include "base/checked_math.h"
 #include "quant/encode.h"
 #include "quant/layout.h"
+#include "support/candidates.h"
 #include "support/graph_maker.h"
 #include "support/runner.h"
 
@@ -408,11 +409,100 @@ TEST_P(Conformance, GatherRows) {
       ASSERT_TRUE((*executable)->launch({.tokens = tokens, .sequences = sequences, .logit_rows = rows}));
       ASSERT_TRUE((*executable)->wait());
       std::vector<float> got(rows.size() * 24, NAN);
-      ASSERT_TRUE((*executable)->read_logits(got));
+      ASSERT_TRUE((*executable)->read_logits(0, got));
       std::vector<float> table = decode(m.graph.weights[0]);
       for (size_t r = 0; r < rows.size(); ++r) {
         auto token = static_cast<size_t>(tokens[static_cast<size_t>(rows[r])]);
         for (size_t c = 0; c < 24; ++c) ASSERT_EQ(got[r * 24 + c], table[token * 24 + c]) << r << " " << c;
+      }
+    }
+  }
+}
+
+// Rows of logits that are hard to choose among: kinds 0 to 9, the last two not finite.
+std::vector<float> hard_logits(int64_t vocab, Random& random) {
+  std::vector<float> logits = random.normal(10 * vocab);
+  for (int64_t i = 0; i < vocab; ++i) {
+    const auto at = [&](int64_t kind) -> float& { return logits[static_cast<size_t>(kind * vocab + i)]; };
+    const auto position = static_cast<float>(i);
+    at(1) = -1.5f;
+    at(2) = std::round(at(2));  // many equals
+    at(3) = position * 1e-3f;
+    at(4) = -5 - position * 1e-3f;
+    at(5) = i % 2 ? 0.0f : -0.0f;
+    at(6) *= 1e30f;
+    at(7) += i / 4096 == 1 ? 100.0f : 0.0f;  // the best are neighbours
+    if (i % 256 == 5) at(7) += 50;
+  }
+  const float bad[] = {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()};
+  for (int64_t kind : {8, 9}) {
+    logits[static_cast<size_t>(kind * vocab + random.tokens(1, vocab)[0])] = bad[kind - 8];
+  }
+  return logits;
+}
+
+// What a device finds of logit rows, if it does, is in them; and the same each time.
+TEST_P(Conformance, Candidates) {
+  constexpr int64_t kKinds = 10;
+  for (int64_t vocab : {1, 63, 64, 65, 1000, 4096, 4097, 151936, 300001}) {
+    Random random(static_cast<uint32_t>(vocab));
+    GraphMaker m;
+    m.finish(m.embed("x", m.weight("x", kKinds, vocab, hard_logits(vocab, random))));
+    auto model = device_->load(m.graph, {});
+    ASSERT_TRUE(model) << model.error().message;
+    for (auto [kind, rows] :
+         {std::pair{PlanKind::kDecode, 1}, {PlanKind::kDecode, 3}, {PlanKind::kDecode, 40}, {PlanKind::kPrefill, 90}}) {
+      Plan plan = make_single_lane_plan(m.graph, bucket_for(kind, rows));
+      auto executable = (*model)->record(plan);
+      ASSERT_TRUE(executable) << executable.error().message;
+      std::vector<int32_t> tokens, logit_rows;
+      for (int32_t r = 0; r < rows; ++r) {
+        tokens.push_back((r + static_cast<int32_t>(rows)) % kKinds);
+        if (rows < 90 || r % 3 == 1) logit_rows.push_back(r);
+      }
+      std::vector<std::vector<int32_t>> wanted;
+      std::vector<CandidateRequest> requests;
+      for (size_t r = 0; r < logit_rows.size(); ++r) {
+        const int64_t counts[] = {0, 1, 64, kMaxWantedLogits};
+        wanted.push_back(random.tokens(counts[r % 4], vocab));
+        const float temperatures[] = {1, 0.7f, 1e-30f, 1e30f, 3};
+        requests.push_back({.temperature = temperatures[r % 5]});
+      }
+      for (size_t r = 0; r < wanted.size(); ++r) requests[r].tokens = wanted[r];
+      std::vector<std::pair<float, float>> sums;
+      for (int run = 0; run < 3; ++run) {
+        if (run == 2) requests.clear();
+        StepSequence sequence{.first_row = 0, .rows = static_cast<int32_t>(rows)};
+        const StepBatch batch{
+            .tokens = tokens, .sequences = {&sequence, 1}, .logit_rows = logit_rows, .requests = requests};
+        ASSERT_TRUE((*executable)->launch(batch));
+        ASSERT_TRUE((*executable)->wait());
+        if (!(*executable)->candidates(0)) GTEST_SKIP() << GetParam().label() << " gives no candidates";
+        for (size_t r = 0; r < logit_rows.size(); ++r) {
+          const Candidates got = *(*executable)->candidates(static_cast<int64_t>(r));
+          if (run == 1) {
+            if (!got.finite) continue;
+            ASSERT_EQ(got.sum, sums[r].first);
+            ASSERT_EQ(got.tempered_sum, sums[r].second);
+            continue;
+          }
+          const std::string what = fmt::format("run {}, row {} of {}, vocabulary {}, logits {}", run, r,
+                                               logit_rows.size(), vocab, tokens[static_cast<size_t>(logit_rows[r])]);
+          std::vector<float> logits(static_cast<size_t>(vocab));
+          const std::vector<int32_t> got_tokens(got.tokens.begin(), got.tokens.end());
+          const std::vector<float> got_logits(got.logits.begin(), got.logits.end()),
+              got_wanted(got.wanted.begin(), got.wanted.end());
+          ASSERT_TRUE((*executable)->read_logits(static_cast<int64_t>(r), logits));
+          const FoundRow want = find_candidates(logits, requests.empty() ? CandidateRequest{} : requests[r]);
+          ASSERT_EQ(got.finite, want.finite) << what;
+          if (run == 0) sums.emplace_back(want.finite ? got.sum : 0, want.finite ? got.tempered_sum : 0);
+          if (!want.finite) continue;
+          ASSERT_EQ(got_tokens, want.tokens) << what;
+          ASSERT_EQ(got_logits, want.logits) << what;
+          ASSERT_EQ(got_wanted, want.wanted) << what;
+          ASSERT_NEAR(got.sum, want.sum, want.sum * kCandidateSumError) << what;
+          ASSERT_NEAR(got.tempered_sum, want.tempered_sum, want.tempered_sum * kCandidateSumError) << what;
+        }
       }
     }
   }

@@ -57,7 +57,7 @@ class Reference : public ::testing::Test {
     EXPECT_TRUE(launch(std::move(tokens), position, std::move(pages)));
     EXPECT_TRUE(executable_->wait());
     std::vector<float> logits(300, 0);
-    EXPECT_TRUE(executable_->read_logits(logits));
+    EXPECT_TRUE(executable_->read_logits(0, logits));
     return logits;
   }
   static bool all_finite(const std::vector<float>& values) {
@@ -74,12 +74,12 @@ class Reference : public ::testing::Test {
 TEST_F(Reference, LogitsAreReadableOnlyAfterWait) {
   load();
   std::vector<float> logits(300);
-  EXPECT_DEATH(static_cast<void>(executable_->read_logits(logits)), "before wait");
+  EXPECT_DEATH(static_cast<void>(executable_->read_logits(0, logits)), "before wait");
   EXPECT_DEATH(static_cast<void>(executable_->wait()), "without launch");
   EXPECT_DEATH(
       {
         static_cast<void>(launch({1}, 0, {0}));
-        static_cast<void>(executable_->read_logits(logits));
+        static_cast<void>(executable_->read_logits(0, logits));
       },
       "before wait");
   EXPECT_DEATH(

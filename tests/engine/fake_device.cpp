@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "support/candidates.h"
 
 namespace hearth {
 namespace {
@@ -78,7 +79,7 @@ class FakeDevice final : public DeviceModel {
   }
 
   void run(const Plan& plan, const std::vector<int32_t>& tokens, const std::vector<StepSequence>& sequences,
-           const std::vector<int32_t>& logit_rows) {
+           const std::vector<int32_t>& logit_rows, const std::vector<CandidateRequest>& requests) {
     const auto vocab = static_cast<size_t>(options_.vocab_size);
     // Whoever reads logits that were not computed gets NaN.
     logits.assign(logit_rows.size() * vocab, std::numeric_limits<float>::quiet_NaN());
@@ -115,12 +116,18 @@ class FakeDevice final : public DeviceModel {
                      std::span(logits).subspan(static_cast<size_t>(row - logit_rows.begin()) * vocab, vocab));
       }
     }
+    found.clear();
+    for (size_t row = 0; options_.candidates && row < logit_rows.size(); ++row) {
+      found.push_back(testing::find_candidates(std::span(logits).subspan(row * vocab, vocab),
+                                               requests.empty() ? CandidateRequest{} : requests[row]));
+    }
     if (options_.step_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(options_.step_seconds));
   }
 
   const FakeOptions options_;
   std::vector<std::vector<KvEntry>> pages_;  // [group][page * tokens]
   std::vector<float> logits;
+  std::vector<testing::FoundRow> found;  // by logit row
 
   std::atomic<int> launch_error{-1};
   std::atomic<int> wait_error{-1};
@@ -128,6 +135,7 @@ class FakeDevice final : public DeviceModel {
   std::atomic<int64_t> rows{0};
   std::atomic<int64_t> largest{0};
   std::atomic<int64_t> most_sequences{0};
+  std::atomic<int64_t> logit_rows_read{0};
 };
 
 namespace {
@@ -155,6 +163,12 @@ class FakeExecutable final : public Executable {
                      "{} pages for {} + {} tokens", pages.size(), s.position, s.rows);
       }
     }
+    HEARTH_CHECK(batch.requests.empty() || batch.requests.size() == batch.logit_rows.size(), "{} requests for {} rows",
+                 batch.requests.size(), batch.logit_rows.size());
+    for (const CandidateRequest& request : batch.requests) {
+      HEARTH_CHECK(request.temperature > 0, "temperature {}", request.temperature);
+      HEARTH_CHECK(static_cast<int64_t>(request.tokens.size()) <= kMaxWantedLogits, "{} tokens", request.tokens.size());
+    }
     HEARTH_CHECK(next == rows, "sequences cover {} of {} rows", next, rows);
     if (const int code = device_.launch_error.exchange(-1); code >= 0) {
       return fail(static_cast<ErrorCode>(code), "the device did not start");
@@ -166,7 +180,12 @@ class FakeExecutable final : public Executable {
     tokens_.assign(batch.tokens.begin(), batch.tokens.end());
     logit_rows_.assign(batch.logit_rows.begin(), batch.logit_rows.end());
     sequences_.assign(batch.sequences.begin(), batch.sequences.end());
+    requests_.assign(batch.requests.begin(), batch.requests.end());
     tables_.clear();
+    for (CandidateRequest& request : requests_) {
+      tables_.push_back(std::make_unique<std::vector<int32_t>>(request.tokens.begin(), request.tokens.end()));
+      request.tokens = *tables_.back();
+    }
     for (StepSequence& s : sequences_) {
       for (auto& pages : s.pages) {
         tables_.push_back(std::make_unique<std::vector<int32_t>>(pages.begin(), pages.end()));
@@ -188,14 +207,22 @@ class FakeExecutable final : public Executable {
     return {};
   }
 
-  Result<void> read_logits(std::span<float> out) override {
-    HEARTH_CHECK(out.size() == device_.logits.size(), "{} of {} logits", out.size(), device_.logits.size());
-    std::ranges::copy(device_.logits, out.begin());
+  Result<void> read_logits(int64_t first, std::span<float> out) override {
+    const auto vocab = static_cast<size_t>(device_.options_.vocab_size);
+    const size_t begin = static_cast<size_t>(first) * vocab;
+    HEARTH_CHECK(first >= 0 && out.size() % vocab == 0 && begin + out.size() <= device_.logits.size(),
+                 "{} logits from {} on of {}", out.size(), begin, device_.logits.size());
+    device_.logit_rows_read += static_cast<int64_t>(out.size() / vocab);
+    std::ranges::copy(std::span(device_.logits).subspan(begin, out.size()), out.begin());
     return {};
+  }
+  std::optional<Candidates> candidates(int64_t row) const override {
+    if (!device_.options_.candidates) return std::nullopt;
+    return device_.found[static_cast<size_t>(row)].view();
   }
 
  private:
-  void run() { device_.run(plan_, tokens_, sequences_, logit_rows_); }
+  void run() { device_.run(plan_, tokens_, sequences_, logit_rows_, requests_); }
 
   FakeDevice& device_;
   const Plan& plan_;
@@ -203,6 +230,7 @@ class FakeExecutable final : public Executable {
   std::thread thread_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> logit_rows_;
+  std::vector<CandidateRequest> requests_;
   std::vector<StepSequence> sequences_;
   std::vector<std::unique_ptr<std::vector<int32_t>>> tables_;
 };
@@ -274,6 +302,7 @@ void FakeModel::limit_recorded_rows(int64_t rows) { device_->recorded_rows_limit
 int64_t FakeModel::rows_computed() const { return device_->rows; }
 int64_t FakeModel::largest_step() const { return device_->largest; }
 int64_t FakeModel::most_sequences() const { return device_->most_sequences; }
+int64_t FakeModel::logit_rows_read() const { return device_->logit_rows_read; }
 
 std::vector<float> FakeModel::expected_logits(const std::vector<int32_t>& tokens) const {
   uint64_t state = 0;

@@ -25,6 +25,7 @@ struct FakeOptions {
   bool kernels_differ = false;
   uint64_t fault = 0;  // anything else: wrong logits
   double step_seconds = 0;
+  bool candidates = false;  // the device finds them
   bool own_thread = false;  // compute between launch() and wait() on another thread; else in wait()
 };
 
@@ -51,6 +52,7 @@ class FakeModel {
   int64_t rows_computed() const;
   int64_t largest_step() const;
   int64_t most_sequences() const;
+  int64_t logit_rows_read() const;
   // What a sequence alone must generate greedily after `prompt`, computed without an engine.
   std::vector<int32_t> expected(std::vector<int32_t> prompt, int64_t tokens) const;
   std::vector<float> expected_logits(const std::vector<int32_t>& tokens) const;

@@ -31,11 +31,17 @@ std::vector<double> softmax(const std::vector<float>& logits, double temperature
   return p;
 }
 
+LogitChanges changes_of(Sampler& sampler, const SamplingOptions& options, const Tokens& history) {
+  LogitChanges changes;
+  sampler.find_changes(options, history, changes);
+  return changes;
+}
+
 int32_t draw(std::vector<float> logits, const SamplingOptions& options, const Tokens& history = {},
              int64_t position = 0) {
   Sampler sampler(static_cast<int64_t>(logits.size()));
   const std::vector<float> before = logits;
-  auto token = sampler.draw(logits, options, history, position);
+  auto token = sampler.draw(logits, options, changes_of(sampler, options, history), position);
   EXPECT_TRUE(token) << (token ? "" : token.error().message);
   EXPECT_EQ(logits, before);  // put back
   return *token;
@@ -46,9 +52,10 @@ constexpr int kDraws = 40000;
 // How often each token comes, over many positions.
 std::vector<double> frequencies(std::vector<float> logits, const SamplingOptions& options, const Tokens& history = {}) {
   Sampler sampler(static_cast<int64_t>(logits.size()));
+  const LogitChanges changes = changes_of(sampler, options, history);
   std::vector<double> counts(logits.size());
   for (int64_t position = 0; position < kDraws; ++position) {
-    counts[static_cast<size_t>(*sampler.draw(logits, options, history, position))] += 1.0 / kDraws;
+    counts[static_cast<size_t>(*sampler.draw(logits, options, changes, position))] += 1.0 / kDraws;
   }
   return counts;
 }
@@ -179,8 +186,8 @@ TEST(Sampler, ForbiddingEverythingIsAnError) {
   std::vector<float> logits = {1, 2};
   Sampler sampler(2);
   for (float temperature : {0.0f, 1.0f}) {
-    auto token =
-        sampler.draw(logits, {.logit_bias = {{0, -kInfinity}, {1, -kInfinity}}, .temperature = temperature}, {}, 5);
+    const SamplingOptions options{.logit_bias = {{0, -kInfinity}, {1, -kInfinity}}, .temperature = temperature};
+    auto token = sampler.draw(logits, options, changes_of(sampler, options, {}), 5);
     ASSERT_FALSE(token);
     EXPECT_EQ(token.error().code, ErrorCode::kUsage);
     EXPECT_EQ(logits, (std::vector<float>{1, 2}));

@@ -132,7 +132,7 @@ TEST(Plan, LanesWaitForEvents) {
     HEARTH_TRY(executable->launch({.tokens = tokens, .sequences = sequences, .logit_rows = rows}));
     HEARTH_TRY(executable->wait());
     std::vector<float> logits(static_cast<size_t>(3 * graph.value(graph.logits).cols));
-    HEARTH_TRY(executable->read_logits(logits));
+    HEARTH_TRY(executable->read_logits(0, logits));
     return logits;
   };
   Plan plan = make_single_lane_plan(graph, {PlanKind::kDecode, 4});

@@ -139,7 +139,7 @@ std::vector<float> Runner::step(std::span<const Part> parts, PlanKind kind, Want
     ok = r.executable->wait();
     HEARTH_CHECK(ok, "{}", ok.error().message);
     auto width = static_cast<size_t>(vocab());
-    ok = r.executable->read_logits(std::span(logits).subspan(done * width, count * width));
+    ok = r.executable->read_logits(0, std::span(logits).subspan(done * width, count * width));
     HEARTH_CHECK(ok, "{}", ok.error().message);
     done += count;
   }

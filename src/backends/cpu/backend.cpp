@@ -92,12 +92,13 @@ class CpuExecutable : public Executable {
     return names;
   }
 
-  Result<void> read_logits(std::span<float> out) override {
-    size_t count = static_cast<size_t>(launch_.logit_rows * logit_cols_);
-    if (out.size() != count) {
-      return fail(ErrorCode::kInternal, "reading logits: {} floats asked for, the step has {}", out.size(), count);
+  Result<void> read_logits(int64_t first, std::span<float> out) override {
+    const auto count = static_cast<int64_t>(out.size());
+    if (first < 0 || count % logit_cols_ != 0 || first * logit_cols_ + count > launch_.logit_rows * logit_cols_) {
+      return fail(ErrorCode::kInternal, "reading logits: {} floats from row {} on asked for, the step has [{}, {}]",
+                  count, first, launch_.logit_rows, logit_cols_);
     }
-    std::copy_n(logits_, count, out.begin());
+    std::copy_n(logits_ + first * logit_cols_, count, out.begin());
     return {};
   }
 

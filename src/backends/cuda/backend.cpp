@@ -37,7 +37,7 @@ Result<Tuning> read_tuning() {
 namespace {
 
 // The step's data in GPU memory and the host's copy of it. One structure after the other at fixed addresses; page
-// tables, which grow, last and found through the header.
+// tables and the tokens whose logits are wanted, which grow, last and found through the header.
 class StepMemory {
  public:
   // `table_entries`: page numbers of all sequences of a step; as sequences share pages there may be more than pages.
@@ -47,11 +47,13 @@ class StepMemory {
     m.header_ = pieces.take(sizeof(StepHeader));
     m.rows_ = pieces.take(static_cast<size_t>(rows) * sizeof(StepRow));
     m.logit_rows_ = pieces.take(static_cast<size_t>(logit_rows) * sizeof(int32_t));
+    m.requests_ = pieces.take(static_cast<size_t>(logit_rows) * sizeof(StepRequest));
     m.sequences_ = pieces.take(static_cast<size_t>(rows) * sizeof(StepSpan));
     // Each sequence has at most one tile that is not full.
     m.tiles_ = pieces.take(static_cast<size_t>(rows) * sizeof(StepTile));
     m.fixed_bytes_ = pieces.used_bytes();
-    const size_t bytes = m.fixed_bytes_ + static_cast<size_t>(std::max<int64_t>(4 * table_entries, 1 << 16)) * 4;
+    const int64_t growing = std::max<int64_t>(4 * table_entries, 1 << 16) + logit_rows * kMaxWantedLogits;
+    const size_t bytes = m.fixed_bytes_ + static_cast<size_t>(growing) * sizeof(int32_t);
     HEARTH_ASSIGN(m.device_, DeviceBuffer::allocate(device, bytes, "the data of a step"));
     HEARTH_ASSIGN(m.host_, HostBuffer::allocate(device, bytes, "the data of a step"));
     return m;
@@ -61,6 +63,7 @@ class StepMemory {
     return {.header = device_.at<const StepHeader>(header_),
             .rows = device_.at<const StepRow>(rows_),
             .logit_rows = device_.at<const int32_t>(logit_rows_),
+            .requests = device_.at<const StepRequest>(requests_),
             .sequences = device_.at<const StepSpan>(sequences_),
             .tiles = device_.at<const StepTile>(tiles_)};
   }
@@ -70,8 +73,10 @@ class StepMemory {
     for (const StepSequence& s : batch.sequences) {
       for (const auto& pages : s.pages) table += pages.size();
     }
+    size_t wanted = 0;
+    for (const CandidateRequest& request : batch.requests) wanted += request.tokens.size();
     const size_t offsets = batch.sequences.size() * groups;
-    const size_t bytes = fixed_bytes_ + (offsets + table) * sizeof(int32_t);
+    const size_t bytes = fixed_bytes_ + (offsets + table + wanted) * sizeof(int32_t);
     if (bytes > host_.size_bytes()) {
       return fail(ErrorCode::kOutOfMemory, "a step with {} page numbers has no room for them; it has {} KiB", table,
                   host_.size_bytes() >> 10);
@@ -88,6 +93,7 @@ class StepMemory {
                .tiles = 0,
                .pages = device_.at<const int32_t>(fixed_bytes_) + offsets,
                .page_offsets = device_.at<const int32_t>(fixed_bytes_),
+               .wanted = device_.at<const int32_t>(fixed_bytes_) + offsets + table,
                .groups = static_cast<int32_t>(groups),
                .unused = 0};
     int32_t next = 0, riding = 0;
@@ -110,13 +116,23 @@ class StepMemory {
       }
     }
     std::ranges::copy(batch.logit_rows, host_.at<int32_t>(logit_rows_));
+    auto* requests = host_.at<StepRequest>(requests_);
+    int32_t* wanted_tokens = pages + table;
+    next = 0;
+    for (size_t row = 0; row < batch.logit_rows.size(); ++row) {
+      const CandidateRequest request = batch.requests.empty() ? CandidateRequest{} : batch.requests[row];
+      const auto count = static_cast<int32_t>(request.tokens.size());
+      requests[row] = {.temperature = request.temperature, .first = next, .wanted = count, .unused = 0};
+      std::ranges::copy(request.tokens, wanted_tokens + next);
+      next += count;
+    }
     return device.driver().check(
         device.driver().cuMemcpyHtoDAsync(device_.address(), host_.at<std::byte>(), bytes, device.stream()),
         "copy the step to the GPU");
   }
 
  private:
-  size_t header_ = 0, rows_ = 0, logit_rows_ = 0, sequences_ = 0, tiles_ = 0, fixed_bytes_ = 0;
+  size_t header_ = 0, rows_ = 0, logit_rows_ = 0, requests_ = 0, sequences_ = 0, tiles_ = 0, fixed_bytes_ = 0;
   DeviceBuffer device_;
   HostBuffer host_;
 };
@@ -173,6 +189,7 @@ struct Shared {
   StepMemory step;
   DeviceBuffer counters;
   HostBuffer logits;                      // what read_logits() reads
+  HostBuffer found;                       // [kMaxLogitRows] FoundRow, which the kernel writes
   std::vector<DeviceBuffer> frequencies;  // by Graph::ropes
   size_t vocab = 0;                       // rows of the embedding table
   // The largest of the plans recorded so far, which all that fit into them share.
@@ -222,6 +239,9 @@ class CudaExecutable : public Executable {
     HEARTH_TRY(shared_.step.upload(device, batch, shared_.graph.kv_groups.size()));
     running_ = true;
     launched_logits_ = static_cast<int64_t>(batch.logit_rows.size());
+    for (size_t row = 0; row < batch.logit_rows.size(); ++row) {
+      wanted_[row] = batch.requests.empty() ? 0 : batch.requests[row].tokens.size();
+    }
     if (shared_.tuning.profile) return run_with_times();
     if (graph_ != nullptr)
       return device.driver().check(device.driver().cuGraphLaunch(graph_, device.stream()), "start a step");
@@ -235,14 +255,28 @@ class CudaExecutable : public Executable {
     return shared_.device.synchronize("run a step on the GPU");
   }
 
-  Result<void> read_logits(std::span<float> out) override {
-    const auto count = static_cast<size_t>(launched_logits_ * logit_cols_);
-    if (out.size() != count) {
-      return fail(ErrorCode::kInternal, "reading logits: {} floats asked for, the step has {}", out.size(), count);
+  std::optional<Candidates> candidates(int64_t row) const override {
+    HEARTH_CHECK(row >= 0 && row < launched_logits_ && !running_, "candidates of row {} of {}", row, launched_logits_);
+    const FoundRow& found = shared_.found.at<const FoundRow>()[row];
+    const auto count = static_cast<size_t>(std::min(kCandidates, logit_cols_));
+    return Candidates{.tokens = std::span(found.tokens).first(count),
+                      .logits = std::span(found.logits).first(count),
+                      .wanted = std::span(found.wanted).first(wanted_[static_cast<size_t>(row)]),
+                      .sum = found.sum,
+                      .tempered_sum = found.tempered_sum,
+                      .finite = found.finite != 0};
+  }
+
+  Result<void> read_logits(int64_t first, std::span<float> out) override {
+    const size_t count = out.size(), begin = static_cast<size_t>(first * logit_cols_);
+    const auto have = static_cast<size_t>(launched_logits_ * logit_cols_);
+    if (first < 0 || count % static_cast<size_t>(logit_cols_) != 0 || begin + count > have) {
+      return fail(ErrorCode::kInternal, "reading logits: {} floats from row {} on asked for, the step has [{}, {}]",
+                  count, first, launched_logits_, logit_cols_);
     }
     const Device& device = shared_.device;
     device.use();
-    const auto source = reinterpret_cast<CUdeviceptr>(logits_);
+    const auto source = reinterpret_cast<CUdeviceptr>(logits_ + begin);
     auto* staging = shared_.logits.at<float>();
     const size_t capacity = shared_.logits.size_bytes() / sizeof(float);
     for (size_t done = 0; done < count;) {
@@ -302,6 +336,20 @@ class CudaExecutable : public Executable {
     for (int32_t row : batch.logit_rows) {
       if (row < 0 || row >= rows) return fail(ErrorCode::kInternal, "step: logit row {} of {}", row, rows);
     }
+    if (!batch.requests.empty() && batch.requests.size() != batch.logit_rows.size()) {
+      return fail(ErrorCode::kInternal, "step: {} requests for {} logit rows", batch.requests.size(), logits);
+    }
+    for (const CandidateRequest& request : batch.requests) {
+      if (!(request.temperature > 0) || request.tokens.size() > static_cast<size_t>(kMaxWantedLogits)) {
+        return fail(ErrorCode::kInternal, "step: temperature {}, and logits of {} tokens are wanted; at most {} can be",
+                    request.temperature, request.tokens.size(), kMaxWantedLogits);
+      }
+      for (int32_t token : request.tokens) {
+        if (token < 0 || token >= logit_cols_) {
+          return fail(ErrorCode::kInternal, "step: logit {} of {} is wanted", token, logit_cols_);
+        }
+      }
+    }
     return {};
   }
 
@@ -337,6 +385,7 @@ class CudaExecutable : public Executable {
   int64_t logit_cols_;
   bool running_ = false;
   int64_t launched_logits_ = 0;
+  size_t wanted_[kMaxLogitRows] = {};  // logits, by logit row
 };
 
 Result<CUgraphExec> capture(const Device& device, const std::vector<Launch>& launches) {
@@ -385,7 +434,7 @@ struct ValueMemory {
 };
 
 // Appends the launches of all steps. `frequencies`: by Graph::ropes, or none while only sizes are wanted.
-Result<void> prepare_all(PrepareContext& context, std::span<const DeviceBuffer> frequencies) {
+Result<void> prepare_all(PrepareContext& context, std::span<const DeviceBuffer> frequencies, FoundRow* found) {
   const Graph& graph = context.graph;
   for (size_t r = 0; r < graph.ropes.size(); ++r) {
     Launch launch;
@@ -405,7 +454,7 @@ Result<void> prepare_all(PrepareContext& context, std::span<const DeviceBuffer> 
     const Node& node = graph.nodes[static_cast<size_t>(step.node)];
     HEARTH_TRY(std::visit([&](const auto& op) { return prepare(op, context); }, node.op));
   }
-  return {};
+  return prepare_candidates(found, context);
 }
 
 class CudaModel : public DeviceModel {
@@ -437,11 +486,11 @@ class CudaModel : public DeviceModel {
                            .ropes = ropes,
                            .arena = values->address(),
                            .counters = s.counters.address()};
-    HEARTH_TRY(prepare_all(context, s.frequencies));
+    HEARTH_TRY(prepare_all(context, s.frequencies, s.found.at<FoundRow>()));
     HEARTH_ASSIGN(auto scratch, at_least(s.device, context.scratch_bytes, s.scratch, "scratch"));
     context.scratch = scratch->address();
     context.launches.clear();
-    HEARTH_TRY(prepare_all(context, s.frequencies));
+    HEARTH_TRY(prepare_all(context, s.frequencies, s.found.at<FoundRow>()));
     // Nothing of this step may start before its data is there, and nothing of the next before this is complete.
     context.launches.front().dependent = false;
     if (!s.tuning.dependent) {
@@ -515,7 +564,7 @@ class CudaBackend : public Backend {
                              .step = {},
                              .ropes = ropes,
                              .arena = 0};
-      HEARTH_TRY(prepare_all(context, {}));
+      HEARTH_TRY(prepare_all(context, {}, nullptr));
       // A plan that needs more than those before it gets memory of its own; they keep theirs.
       bytes += memory.bytes + context.scratch_bytes;
     }
@@ -537,6 +586,7 @@ class CudaBackend : public Backend {
     HEARTH_ASSIGN(DeviceBuffer counters, DeviceBuffer::allocate(device, kCounters * sizeof(uint32_t), "counters"));
     HEARTH_TRY(counters.clear(device));
     HEARTH_ASSIGN(HostBuffer logits, HostBuffer::allocate(device, size_t{4} << 20, "logits"));
+    HEARTH_ASSIGN(HostBuffer found, HostBuffer::allocate(device, kMaxLogitRows * sizeof(FoundRow), "candidates"));
     std::vector<DeviceBuffer> frequencies;
     for (const Rope& rope : graph.ropes) {
       const size_t bytes = rope.frequency.size() * sizeof(double);
@@ -563,6 +613,7 @@ class CudaBackend : public Backend {
                                               .step = std::move(step),
                                               .counters = std::move(counters),
                                               .logits = std::move(logits),
+                                              .found = std::move(found),
                                               .frequencies = std::move(frequencies),
                                               .vocab = vocab});
     return std::unique_ptr<DeviceModel>(new CudaModel(std::move(shared)));

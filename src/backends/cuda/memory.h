@@ -42,7 +42,7 @@ class DeviceBuffer {
   std::vector<Extent> extents_;  // mapped one after the other
 };
 
-// Pinned host memory, which the GPU copies from and to by itself.
+// Pinned host memory, which the GPU copies from and to by itself; kernels too can use it, at the same address.
 class HostBuffer {
  public:
   HostBuffer() = default;

@@ -7,6 +7,7 @@
 
 #include "backends/backend.h"
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/kernels/candidates.h"
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kernels/params.h"
 #include "backends/cuda/kv.h"
@@ -75,6 +76,8 @@ Result<void> prepare(const AddOp& op, PrepareContext& context);
 Result<void> prepare(const GatherRowsOp& op, PrepareContext& context);
 // activation(a) * b for so many rows of any memory: `params` without rows.
 Result<void> prepare_glu(const ElementwiseParams& params, int64_t rows, PrepareContext& context);
+// What sampling needs to know of the logits, for each of their rows, to memory of the host.
+Result<void> prepare_candidates(FoundRow* found, PrepareContext& context);
 
 // Kernel names of a recorded plan, in order. `executable` is of this backend.
 std::vector<std::string_view> kernel_names(const Executable& executable);

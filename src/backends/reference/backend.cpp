@@ -132,12 +132,13 @@ class ReferenceExecutable final : public Executable {
     return result;
   }
 
-  Result<void> read_logits(std::span<float> out) override {
+  Result<void> read_logits(int64_t first, std::span<float> out) override {
     HEARTH_CHECK(readable_, "read_logits before wait");
     Matrix logits = step_.value(state_.graph.logits);
-    HEARTH_CHECK(static_cast<int64_t>(out.size()) == logits.rows * logits.cols, "{} floats for logits [{}, {}]",
-                 out.size(), logits.rows, logits.cols);
-    std::copy_n(logits.data, out.size(), out.data());
+    const auto count = static_cast<int64_t>(out.size());
+    HEARTH_CHECK(first >= 0 && count % logits.cols == 0 && first * logits.cols + count <= logits.rows * logits.cols,
+                 "{} floats from row {} on of logits [{}, {}]", count, first, logits.rows, logits.cols);
+    std::copy_n(logits.data + first * logits.cols, count, out.data());
     return {};
   }
 

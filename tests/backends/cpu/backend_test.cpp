@@ -216,7 +216,7 @@ TEST_P(CpuBackend, TheStepRunsInWait) {
   };
   auto logits = [&] {
     std::vector<float> out(static_cast<size_t>(tiny.model.graph.value(tiny.model.graph.logits).cols));
-    EXPECT_TRUE((*executable)->read_logits(out));
+    EXPECT_TRUE((*executable)->read_logits(0, out));
     return out;
   };
   launch(5);

@@ -31,6 +31,15 @@ struct StepTile {
   int32_t rows;
 };
 
+// What to find of a logit row (CandidateRequest): beside its candidates, the logits of the tokens
+// StepHeader::wanted[first, first + wanted).
+struct StepRequest {
+  float temperature;
+  int32_t first;
+  int32_t wanted;
+  int32_t unused;
+};
+
 struct StepHeader {
   int32_t rows;
   int32_t logit_rows;
@@ -39,6 +48,7 @@ struct StepHeader {
   // The page of position p in KV group g of sequence s is pages[page_offsets[s * groups + g] + p / kPageRows].
   const int32_t* pages;
   const int32_t* page_offsets;
+  const int32_t* wanted;
   int32_t groups;
   int32_t unused;
 };
@@ -47,6 +57,7 @@ struct StepView {
   const StepHeader* header;
   const StepRow* rows;          // [bucket rows]
   const int32_t* logit_rows;    // [logit rows]: index of a row
+  const StepRequest* requests;  // [logit rows]
   const StepSpan* sequences;    // [sequences]
   const StepTile* tiles;        // of all other rows than the riding ones, each of at most kTileRows rows
 };
