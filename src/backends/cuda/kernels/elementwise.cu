@@ -117,34 +117,62 @@ extern "C" __global__ void quantize_rows(const __grid_constant__ PrepareRowsPara
                p.ints.sums + 2 * first);
 }
 
-// Values stay below 2^13, so that f16 holds them whatever their size; the scale is 1 for all but outliers.
-extern "C" __global__ void halve_rows(const __grid_constant__ PrepareRowsParams p) {
-  __shared__ float scratch[32];
+// Values stay below 2^13, so that f16 holds them whatever their size; the scale is 1 for all but outliers. One barrier:
+// what does not fit the registers is read again.
+inline constexpr int kKeptChunks = 2;
+extern "C" __global__ void __launch_bounds__(1024) halve_rows(const __grid_constant__ PrepareRowsParams p) {
+  __shared__ float2 scratch[32];
   grid_wait();
   grid_launch_next();
   const int row = blockIdx.x;
   if (row >= row_count(p.step, p.logit_rows)) return;
   const float* x = p.x + static_cast<size_t>(row) * p.cols;
-  const float scale = p.norm != nullptr ? rms_scale(x, p.cols, p.eps, scratch) : 1.0f;
-  float largest = 0;
-  for (int chunk = threadIdx.x; 8 * chunk < p.halves.stride; chunk += blockDim.x) {
+  const int chunks = p.halves.stride / 8;
+  float squares = 0, largest = 0;
+  auto read = [&](int chunk, float(&v)[8]) {
+    read_eight(x, nullptr, 1, 8 * chunk, p.cols, v);
+    float of_row = 0;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) of_row += v[i] * v[i];
+    if (p.norm != nullptr) {
+      float w[8];
+      read_eight(p.norm, nullptr, 1, 8 * chunk, p.cols, w);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) v[i] *= w[i];
+    }
+    return of_row;
+  };
+  float kept[kKeptChunks][8];
+#pragma unroll
+  for (int k = 0; k < kKeptChunks; ++k) {
+    const int chunk = threadIdx.x + k * blockDim.x;
+    if (chunk >= chunks) continue;
+    squares += read(chunk, kept[k]);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) largest = fmaxf(largest, fabsf(kept[k][i]));
+  }
+  for (int chunk = threadIdx.x + kKeptChunks * blockDim.x; chunk < chunks; chunk += blockDim.x) {
     float v[8];
-    read_eight(x, p.norm, scale, 8 * chunk, p.cols, v);
+    squares += read(chunk, v);
 #pragma unroll
     for (int i = 0; i < 8; ++i) largest = fmaxf(largest, fabsf(v[i]));
   }
+  squares = warp_sum(squares);
   largest = warp_max(largest);
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = {squares, largest};
   __syncthreads();
-  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = largest;
-  __syncthreads();
-  for (unsigned w = 0; w < blockDim.x / 32; ++w) largest = fmaxf(largest, scratch[w]);
+  squares = largest = 0;
+  for (unsigned w = 0; w < blockDim.x / 32; ++w) {
+    squares += scratch[w].x;
+    largest = fmaxf(largest, scratch[w].y);
+  }
+  const float factor = p.norm != nullptr ? rsqrtf(squares / static_cast<float>(p.cols) + p.eps) : 1.0f;
+  largest *= factor;
   const int excess = largest > 0x1p13f && largest < INFINITY ? ilogbf(largest) - 12 : 0;
-  const float down = exp2f(static_cast<float>(-excess));
+  const float down = factor * exp2f(static_cast<float>(-excess));
   if (threadIdx.x == 0) p.halves.scales[row] = exp2f(static_cast<float>(excess));
   auto* out = reinterpret_cast<uint4*>(p.halves.values + static_cast<size_t>(row) * p.halves.stride);
-  for (int chunk = threadIdx.x; 8 * chunk < p.halves.stride; chunk += blockDim.x) {
-    float v[8];
-    read_eight(x, p.norm, scale, 8 * chunk, p.cols, v);
+  auto write = [&](int chunk, const float(&v)[8]) {
     uint32_t two[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -152,6 +180,16 @@ extern "C" __global__ void halve_rows(const __grid_constant__ PrepareRowsParams 
       two[i] = *reinterpret_cast<const uint32_t*>(&h);
     }
     out[chunk] = {two[0], two[1], two[2], two[3]};
+  };
+#pragma unroll
+  for (int k = 0; k < kKeptChunks; ++k) {
+    const int chunk = threadIdx.x + k * blockDim.x;
+    if (chunk < chunks) write(chunk, kept[k]);
+  }
+  for (int chunk = threadIdx.x + kKeptChunks * blockDim.x; chunk < chunks; chunk += blockDim.x) {
+    float v[8];
+    read(chunk, v);
+    write(chunk, v);
   }
 }
 

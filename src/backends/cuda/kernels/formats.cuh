@@ -47,7 +47,8 @@ struct IntFormat : IntShape<CodeBits, HighBits, Zero, S, T> {
   }
 
   // What block `block` (0..7) multiplies with, as bytes: codes, or table values. a[plane][0], [2]: row 2g, elements
-  // 8t .. 8t + 3 and 8t + 4 .. 8t + 7; [1], [3]: row 2g + 1.
+  // 8t .. 8t + 3 and 8t + 4 .. 8t + 7; [1], [3]: row 2g + 1. Table values lie in the order that they are found in: of
+  // the eight elements 0 4 1 5 and 2 6 3 7.
   static HEARTH_DEVICE void factors(const uint8_t* stage, int block, int g, int t, uint32_t (&a)[kPlanes][4]) {
     if constexpr (T == Table::kNone) {
       codes(stage, block, g, t, a[0]);
@@ -250,8 +251,7 @@ struct IntFormat : IntShape<CodeBits, HighBits, Zero, S, T> {
            table_byte(plane, 4 * word + 3) << 24;
   }
 
-  // Eight codes of one row, nibbles in the order 0 4 1 5 2 6 3 7, become table values in a[plane][row] (0..3) and
-  // a[plane][row + 2] (4..7). A byte permutation looks four of them up at a time: codes below 8, codes from 8 on, and
+  // Eight codes of one row become table values in a[plane][row] and a[plane][row + 2]. A byte permutation looks four of them up at a time: codes below 8, codes from 8 on, and
   // then the one of the two that bit 3 says.
   static HEARTH_DEVICE void look_up(uint32_t w, uint32_t (&a)[kPlanes][4], int row) {
     const uint32_t index = w & 0x77777777, which = (w >> 1 & 0x44444444) | 0x32103210;
@@ -262,10 +262,8 @@ struct IntFormat : IntShape<CodeBits, HighBits, Zero, S, T> {
   static HEARTH_DEVICE void look_up_plane(uint32_t index, uint32_t which, uint32_t (&a)[4], int row) {
     constexpr uint32_t v0 = table_word(Plane, 0), v1 = table_word(Plane, 1), v2 = table_word(Plane, 2),
                        v3 = table_word(Plane, 3);
-    const uint32_t r0 = __byte_perm(__byte_perm(v0, v1, index), __byte_perm(v2, v3, index), which);
-    const uint32_t r1 = __byte_perm(__byte_perm(v0, v1, index >> 16), __byte_perm(v2, v3, index >> 16), which >> 16);
-    a[row] = __byte_perm(r0, r1, 0x6420);
-    a[row + 2] = __byte_perm(r0, r1, 0x7531);
+    a[row] = __byte_perm(__byte_perm(v0, v1, index), __byte_perm(v2, v3, index), which);
+    a[row + 2] = __byte_perm(__byte_perm(v0, v1, index >> 16), __byte_perm(v2, v3, index >> 16), which >> 16);
   }
 };
 

@@ -14,13 +14,14 @@ namespace hearth::cuda {
 // What f16 weights are multiplied by, so that small scales keep their precision; products are divided by it.
 inline constexpr float kWeightScale = 64;
 
-// Four signed or unsigned codes as f16 pairs minus kZero.
+// Four signed or unsigned codes as f16 minus kZero: pairs of neighbours, of table values every second one.
 template <class F>
 HEARTH_DEVICE void half_codes(uint32_t codes, __half2& first, __half2& second) {
   // 0x64cc is 1024 + cc.
   constexpr int kOffset = F::kSigned ? 128 : F::kZero;
   if constexpr (F::kSigned) codes ^= 0x80808080;
-  const uint32_t a = __byte_perm(codes, 0x64646464, 0x4140), b = __byte_perm(codes, 0x64646464, 0x4342);
+  const uint32_t a = __byte_perm(codes, 0x64646464, F::kSigned ? 0x4240 : 0x4140);
+  const uint32_t b = __byte_perm(codes, 0x64646464, F::kSigned ? 0x4341 : 0x4342);
   const __half2 offset = __float2half2_rn(1024.0f + kOffset);
   first = __hsub2(*reinterpret_cast<const __half2*>(&a), offset);
   second = __hsub2(*reinterpret_cast<const __half2*>(&b), offset);
@@ -40,7 +41,7 @@ HEARTH_DEVICE void half_fragments(const uint8_t* unit, const typename F::UnitSca
   uint32_t a[F::kPlanes][4];
   F::factors(unit, kBlock, g, t, a);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {  // a[i]: row i % 2, elements 4 * (i / 2) ..
+  for (int i = 0; i < 4; ++i) {  // a[i]: row i % 2; elements 4 * (i / 2) .., or of both fours those that follow each other
     __half2 c[2];
     half_codes<F>(a[0][i], c[0], c[1]);
     if constexpr (F::kPlanes == 2) {
@@ -54,7 +55,7 @@ HEARTH_DEVICE void half_fragments(const uint8_t* unit, const typename F::UnitSca
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const __half2 v = F::kHasMin ? __hfma2(c[k], s2[i % 2], m2[i % 2]) : __hmul2(c[k], s2[i % 2]);
-      h[i / 2][2 * k + i % 2] = *reinterpret_cast<const uint32_t*>(&v);
+      h[F::kSigned ? k : i / 2][2 * (F::kSigned ? i / 2 : k) + i % 2] = *reinterpret_cast<const uint32_t*>(&v);
     }
   }
 }

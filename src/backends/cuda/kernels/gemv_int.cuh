@@ -124,6 +124,9 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
         for (int i = 0; i < kTiles; ++i) {
           const size_t at = static_cast<size_t>(i * kTokens + row_b) * x.blocks + now.unit * 8 + b_block;
           b[i] = b_half ? *reinterpret_cast<const uint2*>(x.codes + at * 64 + plane * 32 + 8 * t) : uint2{0, 0};
+          if constexpr (F::kSigned) {  // in the order of table values
+            b[i] = {__byte_perm(b[i].x, b[i].y, 0x5140), __byte_perm(b[i].x, b[i].y, 0x7362)};
+          }
         }
         int d[F::kPlanes][kTiles][4] = {};
 #pragma unroll

@@ -161,7 +161,8 @@ class LinearBuilder {
     const char* name = form == Form::kFloats ? "normalize_rows" : form == Form::kInts ? "quantize_rows" : "halve_rows";
     HEARTH_ASSIGN(launch.kernel, context_.kernels.get("elementwise", name, 0));
     launch.grid[0] = static_cast<unsigned>(rows_);
-    launch.threads = 256;
+    // A row in the registers of one block, if they suffice.
+    launch.threads = static_cast<unsigned>(std::clamp<int64_t>(round_up<int64_t>(ceil_div<int64_t>(cols_, 8), 32), 64, 512));
     launch.set_params(PrepareRowsParams{.step = context_.step,
                                         .logit_rows = logit_rows_,
                                         .cols = static_cast<int32_t>(cols_),
