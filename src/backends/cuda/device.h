@@ -10,10 +10,10 @@
 namespace hearth::cuda {
 
 struct DeviceProperties {
-  std::string name;    // "NVIDIA H200"
-  int index = 0;       // the driver's
-  int capability = 0;  // 90: compute capability 9.0
-  int processors = 0;  // streaming multiprocessors
+  std::string name;         // "NVIDIA H200"
+  int index = 0;            // the driver's
+  int capability = 0;       // 90: compute capability 9.0
+  int processors = 0;       // streaming multiprocessors
   size_t shared_bytes = 0;  // that one block may have
   size_t total_bytes = 0;   // memory
   size_t l2_bytes = 0;

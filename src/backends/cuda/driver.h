@@ -10,6 +10,7 @@
 
 namespace hearth::cuda {
 
+// clang-format off
 #define HEARTH_CUDA_DRIVER_FUNCTIONS(X)                                                                              \
   X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet)           \
   X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain)                         \
@@ -20,6 +21,7 @@ namespace hearth::cuda {
   X(cuGraphInstantiate) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuGraphLaunch) X(cuModuleLoadData)                 \
   X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuOccupancyMaxActiveBlocksPerMultiprocessor)      \
   X(cuLaunchKernelEx) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime)
+// clang-format on
 
 // cuda.h renames some functions to their newest version by macros; these members follow.
 struct Driver {

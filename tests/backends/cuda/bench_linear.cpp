@@ -1,5 +1,5 @@
-// Speed of the products of a model of Qwen3-8B's shape on the GPU, without attention: bench_cuda_linear [FORMAT] [ROWS ...].
-// Up to 64 rows are a decode plan, more a prefill plan. Bytes count every weight once a step.
+// Speed of the products of a model of Qwen3-8B's shape on the GPU, without attention: bench_cuda_linear [FORMAT] [ROWS
+// ...]. Up to 64 rows are a decode plan, more a prefill plan. Bytes count every weight once a step.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -88,7 +88,8 @@ void run(int argc, char** argv) {
   HEARTH_CHECK(model, "{}", model.error().message);
   for (int i = 2; i < argc || i == 2; ++i) {
     const int64_t rows = argc > 2 ? std::atoll(argv[i]) : 1;
-    const Plan plan = make_single_lane_plan(bench.graph, bucket_for(rows <= 64 ? PlanKind::kDecode : PlanKind::kPrefill, rows));
+    const Plan plan =
+        make_single_lane_plan(bench.graph, bucket_for(rows <= 64 ? PlanKind::kDecode : PlanKind::kPrefill, rows));
     auto executable = (*model)->record(plan);
     HEARTH_CHECK(executable, "{}", executable.error().message);
     std::vector<int32_t> tokens(static_cast<size_t>(rows), 1), logit_rows;
@@ -104,9 +105,9 @@ void run(int argc, char** argv) {
       best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
     const double flops = 2.0 * static_cast<double>(rows) * 6.95e9;
-    fmt::print("{} {:>5} rows: {:>8.3f} ms, {:>6.0f} GB/s, {:>6.1f} TFLOP/s, {:>8.0f} tok/s\n", format_info(format).name,
-               rows, 1e3 * best, static_cast<double>(bench.read_bytes) / best * 1e-9, flops / best * 1e-12,
-               static_cast<double>(rows) / best);
+    fmt::print("{} {:>5} rows: {:>8.3f} ms, {:>6.0f} GB/s, {:>6.1f} TFLOP/s, {:>8.0f} tok/s\n",
+               format_info(format).name, rows, 1e3 * best, static_cast<double>(bench.read_bytes) / best * 1e-9,
+               flops / best * 1e-12, static_cast<double>(rows) / best);
   }
 }
 

@@ -69,7 +69,7 @@ Result<void> run(Executable& executable, int64_t rows) {
       executable.launch({.tokens = tokens, .sequences = std::span(&sequence, 1), .logit_rows = std::span(&last, 1)}));
   HEARTH_TRY(executable.wait());
   std::vector<float> logits(kVocab);
-  return executable.read_logits(logits);
+  return executable.read_logits(0, logits);
 }
 
 // All that an engine does with a backend.

@@ -59,7 +59,7 @@ struct IntShape {
   static constexpr int kUnitCols = 256;
   // A value is scale * (code - kZero) + min, or scale * table value.
   static constexpr int kZero = Zero;
-  static constexpr bool kSigned = T != Table::kNone;  // factors() gives signed bytes
+  static constexpr bool kSigned = T != Table::kNone;        // factors() gives signed bytes
   static constexpr int kPlanes = T == Table::kNf4 ? 2 : 1;  // table values of 16 bits: hi * 256 + lo
   static constexpr int kGroup =
       S == Scales::kByte || S == Scales::kNibble || S == Scales::kSix16 || S == Scales::kE4M3 ? 16 : 32;
@@ -82,13 +82,14 @@ struct HalfShape {
   static constexpr int kUnitBytes = 64 * 16 * 2;
 };
 
-#define HEARTH_CUDA_INT_FORMATS(X)                                                                                  \
-  X(Q8_0, 8, 0, 128, Scales::kHalf) X(Q4_0, 4, 0, 8, Scales::kHalf) X(Q4_1, 4, 0, 0, Scales::kHalfMin)               \
-  X(Q5_0, 4, 1, 16, Scales::kHalf) X(Q5_1, 4, 1, 0, Scales::kHalfMin) X(Q2_K, 2, 0, 0, Scales::kNibble)              \
-  X(Q3_K, 2, 1, 4, Scales::kSix16) X(Q4_K, 4, 0, 0, Scales::kSixBit) X(Q5_K, 4, 1, 0, Scales::kSixBit)               \
-  X(Q6_K, 4, 2, 32, Scales::kByte) X(IQ4_NL, 4, 0, 0, Scales::kHalf, Table::kIq4)                                    \
-  X(IQ4_XS, 4, 0, 0, Scales::kSix32, Table::kIq4) X(MXFP4, 4, 0, 0, Scales::kE8M0, Table::kE2m1)                     \
-  X(NVFP4, 4, 0, 0, Scales::kE4M3, Table::kE2m1) X(NF4, 4, 0, 0, Scales::kHalf64, Table::kNf4)
+#define HEARTH_CUDA_INT_FORMATS(X)                                                                              \
+  X(Q8_0, 8, 0, 128, Scales::kHalf)                                                                             \
+  X(Q4_0, 4, 0, 8, Scales::kHalf) X(Q4_1, 4, 0, 0, Scales::kHalfMin) X(Q5_0, 4, 1, 16, Scales::kHalf)           \
+      X(Q5_1, 4, 1, 0, Scales::kHalfMin) X(Q2_K, 2, 0, 0, Scales::kNibble) X(Q3_K, 2, 1, 4, Scales::kSix16)     \
+          X(Q4_K, 4, 0, 0, Scales::kSixBit) X(Q5_K, 4, 1, 0, Scales::kSixBit) X(Q6_K, 4, 2, 32, Scales::kByte)  \
+              X(IQ4_NL, 4, 0, 0, Scales::kHalf, Table::kIq4) X(IQ4_XS, 4, 0, 0, Scales::kSix32, Table::kIq4)    \
+                  X(MXFP4, 4, 0, 0, Scales::kE8M0, Table::kE2m1) X(NVFP4, 4, 0, 0, Scales::kE4M3, Table::kE2m1) \
+                      X(NF4, 4, 0, 0, Scales::kHalf64, Table::kNf4)
 
 // ---- shapes of the kernels ----
 

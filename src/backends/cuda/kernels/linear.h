@@ -7,11 +7,11 @@ namespace hearth::cuda {
 
 // Rows of activations as integers: x = scale * code, a scale for each 32. A code is hi * 256 + lo, both signed bytes.
 struct IntRows {
-  uint8_t* codes;   // [row][block]{hi [32], lo [32]}
-  float* scales;    // [row][block]
-  int32_t* sums;    // [row][2 * block]: of the codes of each 16
-  int32_t blocks;   // in a row: columns / 32, rounded up to 8; columns past the end are zero
-  int32_t limit;    // largest magnitude of a code
+  uint8_t* codes;  // [row][block]{hi [32], lo [32]}
+  float* scales;   // [row][block]
+  int32_t* sums;   // [row][2 * block]: of the codes of each 16
+  int32_t blocks;  // in a row: columns / 32, rounded up to 8; columns past the end are zero
+  int32_t limit;   // largest magnitude of a code
 };
 // hi + lo reach from -127 * 256 - 127 to this.
 inline constexpr int kIntLimit = 127 * 256 + 127;
@@ -60,8 +60,8 @@ struct LinearParams {
   uint32_t sub_scales_offset;
   uint32_t scales_offset;
 
-  const float* x;         // [row][cols]; kernels that round or convert x themselves
-  const float* norm;      // [cols] or nullptr: x is normalized first
+  const float* x;     // [row][cols]; kernels that round or convert x themselves
+  const float* norm;  // [cols] or nullptr: x is normalized first
   float eps;
   IntRows ints;
   HalfRows halves;

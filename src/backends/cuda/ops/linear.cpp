@@ -1,6 +1,6 @@
-// out = x W^T with everything that passes fold into it. The rows that a plan has room for decide the kernel: up to eight
-// rows read each weight once (gemv: 16-bit integers on the matrix unit for integer codes, f32 for floats), more go
-// through f16 tiles (gemm). F32 matrices are multiplied in f32 always.
+// out = x W^T with everything that passes fold into it. The rows that a plan has room for decide the kernel: up to
+// eight rows read each weight once (gemv: 16-bit integers on the matrix unit for integer codes, f32 for floats), more
+// go through f16 tiles (gemm). F32 matrices are multiplied in f32 always.
 #include "backends/cuda/ops/linear.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace hearth::cuda {
 
 FormatShape format_shape(FormatId format) {
   switch (format) {
-#define HEARTH_CUDA_SHAPE(name, ...)                                   \
-  case FormatId::k##name:                                              \
-    return {.integer_codes = true,                                     \
-            .unit_cols = IntShape<__VA_ARGS__>::kUnitCols,             \
+#define HEARTH_CUDA_SHAPE(name, ...)                       \
+  case FormatId::k##name:                                  \
+    return {.integer_codes = true,                         \
+            .unit_cols = IntShape<__VA_ARGS__>::kUnitCols, \
             .unit_bytes = IntShape<__VA_ARGS__>::kUnitBytes};
     HEARTH_CUDA_INT_FORMATS(HEARTH_CUDA_SHAPE)
 #undef HEARTH_CUDA_SHAPE
@@ -162,7 +162,8 @@ class LinearBuilder {
     HEARTH_ASSIGN(launch.kernel, context_.kernels.get("elementwise", name, 0));
     launch.grid[0] = static_cast<unsigned>(rows_);
     // A row in the registers of one block, if they suffice.
-    launch.threads = static_cast<unsigned>(std::clamp<int64_t>(round_up<int64_t>(ceil_div<int64_t>(cols_, 8), 32), 64, 512));
+    launch.threads =
+        static_cast<unsigned>(std::clamp<int64_t>(round_up<int64_t>(ceil_div<int64_t>(cols_, 8), 32), 64, 512));
     launch.set_params(PrepareRowsParams{.step = context_.step,
                                         .logit_rows = logit_rows_,
                                         .cols = static_cast<int32_t>(cols_),
@@ -219,8 +220,7 @@ class LinearBuilder {
   Result<void> start_float_gemv(const LinearParams& params, const Matrix& matrix) {
     Launch launch;
     const int64_t rows = rows_ == 1 ? 1 : kGemvRows;
-    HEARTH_ASSIGN(launch.kernel,
-                  context_.kernels.get(linear_file(matrix.format), rows == 1 ? "gemv_1" : "gemv_8", 0));
+    HEARTH_ASSIGN(launch.kernel, context_.kernels.get(linear_file(matrix.format), rows == 1 ? "gemv_1" : "gemv_8", 0));
     launch.grid[0] = static_cast<unsigned>(params.tasks);
     launch.grid[1] = static_cast<unsigned>(ceil_div(rows_, rows));
     launch.threads = kFloatThreads;
@@ -255,7 +255,8 @@ class LinearBuilder {
     HEARTH_ASSIGN(const int resident,
                   context_.kernels.blocks_per_processor(launch.kernel, kGemmThreads, launch.shared_bytes));
     const int64_t row_tiles = ceil_div<int64_t>(rows_, tokens);
-    const int64_t col_tiles = ceil_div<int64_t>(params.tasks, params.glu != kNoActivation ? kGemmWarps : 2 * kGemmWarps);
+    const int64_t col_tiles =
+        ceil_div<int64_t>(params.tasks, params.glu != kNoActivation ? kGemmWarps : 2 * kGemmWarps);
     const int64_t tiles = row_tiles * col_tiles;
     const int64_t slots = int64_t{resident} * context_.device.properties().processors;
     // As many parts as fill the device once; a part has a few units at least.
@@ -266,7 +267,8 @@ class LinearBuilder {
     params.splits = static_cast<int32_t>(ceil_div(params.units, params.units_per_split));
     if (params.splits > 1) {
       Pieces pieces = scratch_;
-      const size_t partial = pieces.take(static_cast<size_t>(tiles * params.splits * tokens * kGemmThreads) * sizeof(float));
+      const size_t partial =
+          pieces.take(static_cast<size_t>(tiles * params.splits * tokens * kGemmThreads) * sizeof(float));
       params.partial = reinterpret_cast<float*>(context_.take_scratch(pieces) + partial);
       params.counters = context_.counter<uint32_t>();
     }
