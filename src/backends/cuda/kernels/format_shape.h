@@ -82,6 +82,7 @@ struct HalfShape {
   static constexpr int kUnitBytes = 64 * 16 * 2;
 };
 
+// clang-format off
 #define HEARTH_CUDA_INT_FORMATS(X)                                                                              \
   X(Q8_0, 8, 0, 128, Scales::kHalf)                                                                             \
   X(Q4_0, 4, 0, 8, Scales::kHalf) X(Q4_1, 4, 0, 0, Scales::kHalfMin) X(Q5_0, 4, 1, 16, Scales::kHalf)           \
@@ -90,6 +91,7 @@ struct HalfShape {
               X(IQ4_NL, 4, 0, 0, Scales::kHalf, Table::kIq4) X(IQ4_XS, 4, 0, 0, Scales::kSix32, Table::kIq4)    \
                   X(MXFP4, 4, 0, 0, Scales::kE8M0, Table::kE2m1) X(NVFP4, 4, 0, 0, Scales::kE4M3, Table::kE2m1) \
                       X(NF4, 4, 0, 0, Scales::kHalf64, Table::kNf4)
+// clang-format on
 
 // ---- shapes of the kernels ----
 
