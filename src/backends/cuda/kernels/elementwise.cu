@@ -17,10 +17,12 @@ extern "C" __global__ void rope_table(const __grid_constant__ RopeTableParams p)
   grid_launch_next();
   if (row >= p.step.header->rows) return;
   for (int j = threadIdx.x; j < p.pairs; j += blockDim.x) {
-    double s, c;
-    sincos(position * p.frequency[j], &s, &c);
-    p.cos[row * p.pairs + j] = static_cast<float>(c) * p.magnitude;
-    p.sin[row * p.pairs + j] = static_cast<float>(s) * p.magnitude;
+    // The angle in turns less the whole ones, exact enough in double; the rest is small enough for f32.
+    const double turns = position * p.frequency[j] * 0.15915494309189535;
+    float s, c;
+    sincospif(2 * static_cast<float>(turns - rint(turns)), &s, &c);
+    p.cos[row * p.pairs + j] = c * p.magnitude;
+    p.sin[row * p.pairs + j] = s * p.magnitude;
   }
 }
 

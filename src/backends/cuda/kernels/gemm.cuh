@@ -196,13 +196,17 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
     if (threadIdx.x == 0) p.counters[tile] = 0;
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
-      float4 sum = {};
-      for (int s = 0; s < p.splits; ++s) {
-        const float4 v = __ldcg(part + (static_cast<size_t>(s) * kSums + i) * kGemmThreads + threadIdx.x);
-        sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
-      }
       float(&d)[4] = sums[i / kColumnTiles][i % kColumnTiles];
-      d[0] = sum.x, d[1] = sum.y, d[2] = sum.z, d[3] = sum.w;
+      d[0] = d[1] = d[2] = d[3] = 0;
+    }
+    for (int s = 0; s < p.splits; ++s) {  // the loads of a part are on their way together
+      const float4* from = part + static_cast<size_t>(s) * kSums * kGemmThreads + threadIdx.x;
+#pragma unroll
+      for (int i = 0; i < kSums; ++i) {
+        const float4 v = __ldcg(from + i * kGemmThreads);
+        float(&d)[4] = sums[i / kColumnTiles][i % kColumnTiles];
+        d[0] += v.x, d[1] += v.y, d[2] += v.z, d[3] += v.w;
+      }
     }
   }
 

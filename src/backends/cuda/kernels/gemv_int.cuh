@@ -77,10 +77,11 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
 #pragma unroll
   for (int i = 0; i < kStages - 1; ++i) load_ahead();
 
-  grid_wait();
-  grid_launch_next();
   const int rows = p.logit_rows ? p.step.header->logit_rows : p.step.header->rows;
+  if (p.wait_at_end == 0) grid_wait();
+  grid_launch_next();
   if (rows == 0) {
+    if (p.wait_at_end != 0) grid_wait();
     copy_async_wait<0>();
     return;
   }
@@ -221,6 +222,8 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
       const LinearPart& to = p.parts[part];
       const int col = (task - to.first_panel) * 16 + at % 16;
       if (col >= to.rows) continue;
+      const size_t place = static_cast<size_t>(row) * to.rows + col;
+      const float residual = p.residual != nullptr ? p.residual[place] : 0.0f;
       float y = x_factor * sum_of(local * per_task, at);
       if (to.bias != nullptr) y += to.bias[col];
       if (p.glu != kNoActivation) {
@@ -228,13 +231,12 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
         if (p.parts[1].bias != nullptr) up += p.parts[1].bias[col];
         y = activate(p.glu, y) * up;
       }
-      const size_t place = static_cast<size_t>(row) * to.rows + col;
-      if (p.residual != nullptr) y += p.residual[place];
-      to.out[place] = y;
+      to.out[place] = y + residual;
     }
     __syncthreads();
   }
   copy_async_wait<0>();
+  if (p.wait_at_end != 0) grid_wait();
 }
 
 }  // namespace hearth::cuda

@@ -67,6 +67,9 @@ struct LinearParams {
   HalfRows halves;
   const float* residual;  // [row][parts[0].rows] or nullptr
 
+  // gemv of integers: 1 when the kernel before this one writes nothing that it reads: that it is complete is waited for
+  // at the end, for those that come after.
+  int32_t wait_at_end;
   // gemv of integers: panels whose partial sums lie in shared memory at a time, and where.
   int32_t batch_panels;
   uint32_t partial_offset;

@@ -86,7 +86,7 @@ class LinearBuilder {
         group.push_back(parts_[j]);
         done[j] = true;
       }
-      HEARTH_TRY(multiply(group, op_.glu ? activation_kind(*op_.glu) : kNoActivation, residual_));
+      HEARTH_TRY(multiply(group, i > 0, op_.glu ? activation_kind(*op_.glu) : kNoActivation, residual_));
     }
     return {};
   }
@@ -141,7 +141,7 @@ class LinearBuilder {
   Result<void> build_separate_glu() {
     parts_[1].out = up_;
     float* out = std::exchange(parts_[0].out, gate_);
-    for (const Part& part : parts_) HEARTH_TRY(multiply({part}, kNoActivation, nullptr));
+    for (const Part& part : parts_) HEARTH_TRY(multiply({part}, false, kNoActivation, nullptr));
     return prepare_glu({.step = context_.step,
                         .logit_rows = logit_rows_,
                         .cols = static_cast<int32_t>(parts_[0].matrix->rows),
@@ -177,7 +177,8 @@ class LinearBuilder {
     return {};
   }
 
-  Result<void> multiply(const std::vector<Part>& parts, ActivationKind glu, const float* residual) {
+  // `sibling`: the launch before multiplied other parts with the same x.
+  Result<void> multiply(const std::vector<Part>& parts, bool sibling, ActivationKind glu, const float* residual) {
     const Matrix& matrix = *parts[0].matrix;
     const FormatShape shape = format_shape(matrix.format);
     const Form form = form_of(matrix);
@@ -205,6 +206,9 @@ class LinearBuilder {
     params.halves = halves_;
     params.residual = residual;
     params.splits = 1;
+    // One that rounds x itself shares nothing with its sibling. That one has waited for x.
+    params.wait_at_end = sibling && fuse && last_fused_;
+    last_fused_ = fuse;
 
     switch (form) {
       case Form::kFloats:
@@ -303,6 +307,7 @@ class LinearBuilder {
   float* gate_ = nullptr;
   float* up_ = nullptr;
   bool made_[3] = {};
+  bool last_fused_ = false;  // the launch before
 };
 
 }  // namespace
