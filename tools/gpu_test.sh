@@ -3,6 +3,7 @@
 # sees, speed. `./dev gpu-test [REGEX]` builds first and then runs this.
 #
 #   HEARTH_BIN=DIR tools/gpu_test.sh [REGEX]     programs that were built elsewhere; libraries they need in DIR/lib
+#   HEARTH_BUILT_AT=DIR                          the checkout that they were built in, whose test data they look for
 #   HEARTH_BENCH_MODEL=FILE                      a model to measure beside the one in the box
 #
 # REGEX (as grep -E) limits the tests; then nothing is measured. The exit status is 0 when all went well.
@@ -74,9 +75,8 @@ export bin logs
 export -f sharded
 
 # Programs know where the test data was on the machine that built them.
-data=$(grep -aoE '/[[:alnum:]/._-]+/tests/data' "$bin/test_golden" 2>/dev/null | head -n 1)
-if [[ -n ${HEARTH_BIN:-} && -n $data && ! -e $data ]]; then
-  mkdir -p "$(dirname "$data")" && ln -s "$PWD/tests/data" "$data"
+if [[ -n ${HEARTH_BUILT_AT:-} && ! -e $HEARTH_BUILT_AT/tests/data ]]; then
+  mkdir -p "$HEARTH_BUILT_AT/tests" && ln -s "$PWD/tests/data" "$HEARTH_BUILT_AT/tests/data"
 fi
 
 # ---- over a driver that fails: needs no GPU ----
@@ -111,7 +111,8 @@ done
 
 # ---- compute-sanitizer: each op once, and every format's products in one shape ----
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
-subset=$(tests test_backends 'Conformance\.[A-Za-z]+/cuda$|EightBitActivations/cuda$' | tr : '\n' | grep -v EveryFormat | paste -sd:)
+subset=$(tests test_backends 'Conformance\.[A-Za-z]+/cuda$' | tr : '\n' | grep -vE 'Every(Case|Format)' | paste -sd:)
+shared=$(tests test_backends 'OneOfEachKind|RmsNorm')
 if [[ -z $sanitizer ]]; then
   skip "memcheck and racecheck" "compute-sanitizer is not here"
 elif [[ -z $subset ]]; then
@@ -119,10 +120,10 @@ elif [[ -z $subset ]]; then
 else
   # Kernels one by one, so that an error has a name.
   export HEARTH_CUDA_WITHOUT=graphs
-  for tool in memcheck racecheck; do
-    step "$tool" 150 "$sanitizer" --tool "$tool" --error-exitcode 9 "$bin/test_backends" --gtest_brief=1 \
-      --gtest_filter="$subset"
-  done
+  step memcheck 150 "$sanitizer" --tool memcheck --error-exitcode 9 "$bin/test_backends" --gtest_brief=1 \
+    --gtest_filter="$subset"
+  step racecheck 150 "$sanitizer" --tool racecheck --error-exitcode 9 "$bin/test_backends" --gtest_brief=1 \
+    --gtest_filter="$shared"
   unset HEARTH_CUDA_WITHOUT
 fi
 

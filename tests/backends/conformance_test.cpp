@@ -325,6 +325,13 @@ TEST_P(LinearConformance, EveryFormat) {
   }
 }
 
+// Few enough for tools that watch every access: minimums, groups of 16, two planes of a table, floats.
+TEST_P(LinearConformance, OneOfEachKind) {
+  for (FormatId format : {FormatId::kQ4_K, FormatId::kQ6_K, FormatId::kNF4, FormatId::kF16}) {
+    run({.format = format, .form = Form::kNormAndGlu, .cols = 768, .out = 33, .seed = 7});
+  }
+}
+
 TEST_P(LinearConformance, EightBitActivations) {
   for (FormatId format : all_formats()) {
     if (!planar_format(format)) continue;
@@ -515,22 +522,11 @@ struct AttentionCase {
   int64_t depth = 140;  // tokens of the longest sequence
 };
 
-// Several sequences of different lengths with scattered pages: prefill in uneven chunks, decodes of all together,
-// mixed steps, a rollback.
-TEST_P(Conformance, Attention) {
-  const AttentionCase cases[] = {{1, 1, 32, 0, false, KvType::kF32},        {3, 1, 64, 0, true, KvType::kF32},
-                                 {8, 1, 64, 0, false, KvType::kF16},        {3, 3, 80, 0, true, KvType::kF32},
-                                 {6, 3, 128, 0, false, KvType::kF32},       {9, 3, 64, 0, true, KvType::kF16},
-                                 {4, 2, 64, 7, true, KvType::kF32},         {4, 2, 32, 16, false, KvType::kF32},
-                                 {6, 3, 80, 100, true, KvType::kF16},       {16, 2, 128, 33, true, KvType::kF32},
-                                 {24, 3, 32, 1, false, KvType::kF32},       {4, 1, 64, 0, false, KvType::kF32, 1100},
-                                 {2, 1, 64, 600, true, KvType::kF32, 1100}, {4, 2, 64, 0, false, KvType::kQ8},
-                                 {6, 3, 128, 100, true, KvType::kQ8},       {4, 1, 128, 0, true, KvType::kF16, 1100},
-                                 {2, 1, 256, 300, true, KvType::kF16, 500}, {17, 1, 96, 0, true, KvType::kF16},
-                                 {34, 2, 64, 50, false, KvType::kF16},      {2, 1, 112, 0, true, KvType::kF16},
-                                 {3, 1, 256, 0, true, KvType::kQ8, 300},    {4, 4, 96, 0, true, KvType::kQ8},
-                                 {20, 1, 64, 40, true, KvType::kQ8},        {1, 1, 320, 0, false, KvType::kF16}};
-  for (const AttentionCase& c : cases) {
+class AttentionConformance : public Conformance {
+ protected:
+  // Several sequences of different lengths with scattered pages: prefill in uneven chunks, decodes of all together,
+  // mixed steps, a rollback.
+  void run(const AttentionCase& c) {
     constexpr int64_t kVocab = 90;
     Random random(static_cast<uint32_t>(c.heads * 1000 + c.head_dim + c.window));
     GraphMaker m;
@@ -592,6 +588,28 @@ TEST_P(Conformance, Attention) {
       step({{0, 1}, {2, 1}}, PlanKind::kDecode);
     }
   }
+};
+
+TEST_P(AttentionConformance, EveryCase) {
+  const AttentionCase cases[] = {{1, 1, 32, 0, false, KvType::kF32},        {3, 1, 64, 0, true, KvType::kF32},
+                                 {8, 1, 64, 0, false, KvType::kF16},        {3, 3, 80, 0, true, KvType::kF32},
+                                 {6, 3, 128, 0, false, KvType::kF32},       {9, 3, 64, 0, true, KvType::kF16},
+                                 {4, 2, 64, 7, true, KvType::kF32},         {4, 2, 32, 16, false, KvType::kF32},
+                                 {6, 3, 80, 100, true, KvType::kF16},       {16, 2, 128, 33, true, KvType::kF32},
+                                 {24, 3, 32, 1, false, KvType::kF32},       {4, 1, 64, 0, false, KvType::kF32, 1100},
+                                 {2, 1, 64, 600, true, KvType::kF32, 1100}, {4, 2, 64, 0, false, KvType::kQ8},
+                                 {6, 3, 128, 100, true, KvType::kQ8},       {4, 1, 128, 0, true, KvType::kF16, 1100},
+                                 {2, 1, 256, 300, true, KvType::kF16, 500}, {17, 1, 96, 0, true, KvType::kF16},
+                                 {34, 2, 64, 50, false, KvType::kF16},      {2, 1, 112, 0, true, KvType::kF16},
+                                 {3, 1, 256, 0, true, KvType::kQ8, 300},    {4, 4, 96, 0, true, KvType::kQ8},
+                                 {20, 1, 64, 40, true, KvType::kQ8},        {1, 1, 320, 0, false, KvType::kF16}};
+  for (const AttentionCase& c : cases) run(c);
+}
+
+// Few enough for tools that watch every access.
+TEST_P(AttentionConformance, OneOfEachKind) {
+  run({4, 1, 128, 0, true, KvType::kF16, 300});
+  run({4, 2, 64, 40, true, KvType::kQ8});
 }
 
 std::vector<TestDevice> tested_devices() {
@@ -604,6 +622,7 @@ std::vector<TestDevice> tested_devices() {
 
 std::string device_label(const ::testing::TestParamInfo<TestDevice>& info) { return info.param.label(); }
 INSTANTIATE_TEST_SUITE_P(All, Conformance, ::testing::ValuesIn(tested_devices()), device_label);
+INSTANTIATE_TEST_SUITE_P(All, AttentionConformance, ::testing::ValuesIn(tested_devices()), device_label);
 INSTANTIATE_TEST_SUITE_P(All, LinearConformance, ::testing::ValuesIn(tested_devices()), device_label);
 
 }  // namespace
