@@ -19,7 +19,8 @@ namespace hearth::cuda {
   X(cuMemSetAccess) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemsetD8Async)  \
   X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamBeginCapture) X(cuStreamEndCapture)          \
   X(cuGraphInstantiate) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuGraphLaunch) X(cuModuleLoadData)                 \
-  X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuOccupancyMaxActiveBlocksPerMultiprocessor)      \
+  X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuFuncGetAttribute)                                  \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                                     \
   X(cuLaunchKernelEx) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime)
 // clang-format on
 

@@ -28,6 +28,10 @@ Result<Kernel> Kernels::get(std::string_view file, const std::string& name, size
   Kernel kernel{.name = name};
   HEARTH_TRY(driver.check(driver.cuModuleGetFunction(&kernel.function, found->second, name.c_str()),
                           fmt::format("find the kernel {} of \"{}\"", name, file)));
+  int compiled_for = 0;
+  HEARTH_TRY(driver.check(driver.cuFuncGetAttribute(&compiled_for, CU_FUNC_ATTRIBUTE_PTX_VERSION, kernel.function),
+                          "ask what the kernel " + name + " was compiled for"));
+  kernel.waits = compiled_for >= 90;
   // The limit holds for every launch of the kernel, also for those that were recorded before.
   size_t& most = shared_bytes_[kernel.function];
   if (shared_bytes > std::max(most, size_t{48} << 10)) {
@@ -59,7 +63,7 @@ Result<void> Launch::enqueue(const Device& device) const {
   config.sharedMemBytes = static_cast<unsigned>(shared_bytes);
   config.hStream = device.stream();
   config.attrs = &attribute;
-  config.numAttrs = dependent && device.properties().capability >= 90 ? 1 : 0;
+  config.numAttrs = dependent && kernel.waits ? 1 : 0;
   void* arguments[] = {const_cast<std::byte*>(params.data())};
   return device.driver().check(device.driver().cuLaunchKernelEx(&config, kernel.function, arguments, nullptr),
                                "start the kernel " + kernel.name);

@@ -26,6 +26,9 @@ std::span<const int> kernel_architectures();
 struct Kernel {
   CUfunction function = nullptr;
   std::string name;
+  // Its code waits for the kernel before it (grid_wait in device.cuh). What is compiled for older GPUs does not, also
+  // when the driver has made code for a new one of it.
+  bool waits = false;
 };
 
 // The kernels of one device; a file is loaded when its first kernel is asked for.

@@ -133,6 +133,18 @@ void fail_every_call_of_a_model(CUresult error, ErrorCode expected, const cuda::
   fail_every_call(error, expected, what, [&](FakeDriver& fake) { return use_everything(fake.driver(), tuning); });
 }
 
+// Code for older GPUs does not wait for the kernel before it, whatever GPU it runs on.
+TEST(CudaDriver, OnlyKernelsThatWaitStartEarly) {
+  for (const int compiled_for : {80, 90}) {
+    FakeDriver fake;
+    fake.compiled_for = compiled_for;
+    const Result<void> result = use_everything(fake.driver(), {});
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_GT(fake.kernels_run(), 0);
+    EXPECT_EQ(fake.dependent_launches() > 0, compiled_for >= 90) << compiled_for;
+  }
+}
+
 TEST(CudaDriver, TheFakeRunsAModel) {
   FakeDriver fake;
   const Result<void> result = use_everything(fake.driver(), {});

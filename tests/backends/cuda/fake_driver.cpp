@@ -382,6 +382,12 @@ FakeDriver::FakeDriver(Gpus gpus) : gpus_(std::move(gpus)) {
     HEARTH_FAKE_FAILS(cuFuncSetAttribute);
     return CUDA_SUCCESS;
   };
+  d.cuFuncGetAttribute = [](int* value, CUfunction_attribute attribute, CUfunction) {
+    HEARTH_FAKE_FAILS(cuFuncGetAttribute);
+    if (attribute != CU_FUNC_ATTRIBUTE_PTX_VERSION) calls().misuse("an attribute of a kernel that the fake lacks");
+    *value = calls().fake.compiled_for;
+    return CUDA_SUCCESS;
+  };
   d.cuOccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int, size_t) {
     HEARTH_FAKE_FAILS(cuOccupancyMaxActiveBlocksPerMultiprocessor);
     *blocks = 2;
@@ -394,6 +400,7 @@ FakeDriver::FakeDriver(Gpus gpus) : gpus_(std::move(gpus)) {
       calls().misuse("a kernel is started in an impossible shape");
       return CUDA_ERROR_INVALID_VALUE;
     }
+    if (config->numAttrs > 0) ++calls().fake.dependent_launches_;
     if (calls().capturing) {
       ++calls().captured;
     } else {

@@ -37,6 +37,10 @@ class FakeDriver {
   int64_t live() const { return live_; }
   // Bytes of the GPUs and of pinned memory that are allocated now.
   size_t used_bytes() const;
+  // The architecture that all kernels were compiled for.
+  int compiled_for = 90;
+  // Launches that may start before the kernel before them is complete.
+  int64_t dependent_launches() const { return dependent_launches_; }
   // Kernels that were started, also by graphs.
   int64_t kernels_run() const { return kernels_run_; }
   // Copies outside of memory, memory that was given back while work ran, and the like.
@@ -51,6 +55,7 @@ class FakeDriver {
   std::string failed_;
   int64_t live_ = 0;
   int64_t kernels_run_ = 0;
+  int64_t dependent_launches_ = 0;
   std::vector<std::string> misuses_;
 };
 
