@@ -167,13 +167,11 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
     return fail(ErrorCode::kUsage, "context_tokens is {}; it must be from 1 to {}, or 0 to let Hearth decide",
                 options.context_tokens, kMaxContextTokens);
   }
+  // Automatic: the GPU first, and the CPU where the model cannot run there. Instructions are the CPU's.
   const bool automatic = options.device == kAutomatic && options.isa.empty();
+  const std::string device = automatic ? "cuda" : options.device == kAutomatic ? "cpu" : options.device;
   const BackendOptions backend_options{.threads = options.threads, .isa = options.isa};
-  // Automatic: the GPU first, and the CPU where the model cannot run there.
-  Result<std::unique_ptr<Backend>> backend = make_backend(automatic                      ? "cuda"
-                                                          : options.device == kAutomatic ? "cpu"
-                                                                                         : options.device,
-                                                          backend_options);
+  Result<std::unique_ptr<Backend>> backend = make_backend(device, backend_options);
   if (!backend && !automatic) return std::move(backend).error();
   HEARTH_ASSIGN(Catalog catalog, open_gguf(path));
   auto impl = std::make_unique<Impl>(std::move(catalog));

@@ -166,6 +166,16 @@ class Verifier {
 
 }  // namespace
 
+std::vector<WeightUse> weight_uses(const Graph& graph) {
+  std::vector<WeightUse> uses(graph.weights.size(), WeightUse::kGathered);
+  for (const Node& node : graph.nodes) {
+    for_each_weight(node.op, [&](WeightId id, WeightUse use) {
+      if (use != WeightUse::kGathered) uses[static_cast<size_t>(id.index)] = use;
+    });
+  }
+  return uses;
+}
+
 Result<void> verify(const Graph& graph) { return Verifier(graph).run(); }
 
 }  // namespace hearth

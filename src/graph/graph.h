@@ -232,6 +232,9 @@ void for_each_weight(const Op& op, F&& f) {
              op);
 }
 
+// What the graph does with each weight, by WeightId. kGathered: nothing else.
+std::vector<WeightUse> weight_uses(const Graph& graph);
+
 // Checks what every graph must satisfy: values written once and before they are read, shapes that fit the weights,
 // head counts that divide, one writer of `logits`. An error is a bug of a model family or of a pass.
 Result<void> verify(const Graph& graph);

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/isa.h"
 #include "backends/cpu/step.h"
+#include "backends/step_check.h"
 #include "base/check.h"
 #include "base/checked_math.h"
 #include "base/cpu_topology.h"
@@ -32,7 +33,7 @@ struct Shared {
   LinearKernel linear_kernel;
   Weights weights;
   KvPools kv;
-  size_t vocab = 0;  // rows of the embedding table
+  StepLimits limits;
   // The largest of the plans recorded so far, which all that fit into them share.
   std::shared_ptr<const Buffer> values, scratch;
 };
@@ -71,7 +72,8 @@ class CpuExecutable : public Executable {
         rows_(static_cast<size_t>(bucket.rows)) {}
 
   Result<void> launch(const StepBatch& batch) override {
-    HEARTH_TRY(begin(batch));
+    HEARTH_TRY(check_step(batch, shared_.limits, bucket_, logit_rows_));
+    copy(batch);
     launched_ = true;
     return {};
   }
@@ -103,45 +105,6 @@ class CpuExecutable : public Executable {
   }
 
  private:
-  Result<void> begin(const StepBatch& batch) {
-    auto rows = static_cast<int64_t>(batch.tokens.size()), logits = static_cast<int64_t>(batch.logit_rows.size());
-    if (rows < 1 || rows > bucket_.rows || logits > logit_rows_) {
-      return fail(ErrorCode::kInternal, "step of {} rows and {} logit rows in a plan for {} and {}", rows, logits,
-                  bucket_.rows, logit_rows_);
-    }
-    for (int32_t token : batch.tokens) {
-      if (token < 0 || static_cast<size_t>(token) >= shared_.vocab) {
-        return fail(ErrorCode::kUsage, "token {} is outside the vocabulary of {}", token, shared_.vocab);
-      }
-    }
-    int64_t next = 0;
-    for (size_t s = 0; s < batch.sequences.size(); ++s) {
-      const StepSequence& sequence = batch.sequences[s];
-      if (sequence.first_row != next || sequence.rows < 1 || next + sequence.rows > rows || sequence.position < 0 ||
-          sequence.pages.size() != shared_.graph.kv_groups.size()) {
-        return fail(ErrorCode::kInternal, "step: sequence {} has rows [{}, +{}) where row {} of {} was due", s,
-                    sequence.first_row, sequence.rows, next, rows);
-      }
-      int64_t last_page = (sequence.position + sequence.rows - 1) / kPageTokens;
-      for (const auto& pages : sequence.pages) {
-        if (static_cast<int64_t>(pages.size()) <= last_page) {
-          return fail(ErrorCode::kInternal, "step: sequence {} needs {} pages and has {}", s, last_page + 1,
-                      pages.size());
-        }
-      }
-      for (int32_t r = 0; r < sequence.rows; ++r) {
-        rows_[static_cast<size_t>(next + r)] = {.sequence = static_cast<int32_t>(s), .position = sequence.position + r};
-      }
-      next += sequence.rows;
-    }
-    if (next != rows) return fail(ErrorCode::kInternal, "step: sequences cover {} of {} rows", next, rows);
-    for (int32_t row : batch.logit_rows) {
-      if (row < 0 || row >= rows) return fail(ErrorCode::kInternal, "step: logit row {} of {}", row, rows);
-    }
-    copy(batch);
-    return {};
-  }
-
   // The step runs after launch() has returned. Nothing is allocated once the copies have grown.
   void copy(const StepBatch& batch) {
     tokens_.assign(batch.tokens.begin(), batch.tokens.end());
@@ -150,8 +113,12 @@ class CpuExecutable : public Executable {
     if (sequences_.size() < count) sequences_.resize(count);
     pages_.clear();
     for (size_t s = 0; s < count; ++s) {
-      sequences_[s] = batch.sequences[s];
-      for (const auto& pages : sequences_[s].pages) pages_.insert(pages_.end(), pages.begin(), pages.end());
+      const StepSequence& sequence = sequences_[s] = batch.sequences[s];
+      for (int32_t r = 0; r < sequence.rows; ++r) {
+        rows_[static_cast<size_t>(sequence.first_row + r)] = {.sequence = static_cast<int32_t>(s),
+                                                              .position = sequence.position + r};
+      }
+      for (const auto& pages : sequence.pages) pages_.insert(pages_.end(), pages.begin(), pages.end());
     }
     const int32_t* next = pages_.data();
     for (size_t s = 0; s < count; ++s) {
@@ -294,12 +261,6 @@ class CpuBackend : public Backend {
   Result<std::unique_ptr<DeviceModel>> load(const Graph& graph, const LoadOptions& options) override {
     HEARTH_ASSIGN(KvPools kv, KvPools::allocate(graph.kv_groups, options.kv_type, options.kv_pages));
     HEARTH_ASSIGN(Weights weights, Weights::load(graph, options, kernels_, *pool_));
-    size_t vocab = 0;
-    for (const Node& node : graph.nodes) {
-      if (const auto* embed = std::get_if<EmbedOp>(&node.op)) {
-        vocab = static_cast<size_t>(graph.weight(embed->table).rows);
-      }
-    }
     std::unique_ptr<Shared> shared(new Shared{.kernels = kernels_,
                                               .pool = *pool_,
                                               .graph = graph,
@@ -307,7 +268,7 @@ class CpuBackend : public Backend {
                                               .linear_kernel = linear_kernel_,
                                               .weights = std::move(weights),
                                               .kv = std::move(kv),
-                                              .vocab = vocab});
+                                              .limits = step_limits(graph, options.kv_pages)});
     return std::unique_ptr<DeviceModel>(new CpuModel(std::move(shared)));
   }
 

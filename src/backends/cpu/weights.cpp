@@ -10,17 +10,6 @@
 namespace hearth::cpu {
 namespace {
 
-// What the graph does with each weight. Tables that are only gathered stay in the file.
-std::vector<WeightUse> uses_of(const Graph& graph) {
-  std::vector<WeightUse> uses(graph.weights.size(), WeightUse::kGathered);
-  for (const Node& node : graph.nodes) {
-    for_each_weight(node.op, [&](WeightId id, WeightUse use) {
-      if (use != WeightUse::kGathered) uses[static_cast<size_t>(id.index)] = use;
-    });
-  }
-  return uses;
-}
-
 bool repacks(FormatId format, WeightLayout layout) {
   return layout != WeightLayout::kNative && planar_kind(format).has_value();
 }
@@ -185,7 +174,7 @@ PanelReader Matrix::reader(int64_t panel) const {
 }
 
 size_t Weights::planar_bytes(const Graph& graph, WeightLayout layout) {
-  std::vector<WeightUse> uses = uses_of(graph);
+  std::vector<WeightUse> uses = weight_uses(graph);
   size_t total = 0;
   for (size_t i = 0; i < uses.size(); ++i) {
     const Weight& weight = graph.weights[i];
@@ -196,7 +185,7 @@ size_t Weights::planar_bytes(const Graph& graph, WeightLayout layout) {
 
 Result<Weights> Weights::load(const Graph& graph, const LoadOptions& options, const KernelTable& kernels,
                               ThreadPool& pool) {
-  std::vector<WeightUse> uses = uses_of(graph);
+  std::vector<WeightUse> uses = weight_uses(graph);
   Weights weights;
   weights.matrices_.resize(uses.size());
   weights.vectors_.resize(uses.size());

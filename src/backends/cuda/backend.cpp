@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/cuda/probe.h"
+#include "backends/step_check.h"
 #include "base/check.h"
 #include "base/checked_math.h"
 
@@ -191,7 +192,7 @@ struct Shared {
   HostBuffer logits;                      // what read_logits() reads
   HostBuffer found;                       // [kMaxLogitRows] FoundRow, which the kernel writes
   std::vector<DeviceBuffer> frequencies;  // by Graph::ropes
-  size_t vocab = 0;                       // rows of the embedding table
+  StepLimits limits;
   // The largest of the plans recorded so far, which all that fit into them share.
   std::shared_ptr<const DeviceBuffer> values, scratch;
   std::vector<KernelTime> times;
@@ -233,7 +234,7 @@ class CudaExecutable : public Executable {
   }
 
   Result<void> launch(const StepBatch& batch) override {
-    HEARTH_TRY(check(batch));
+    HEARTH_TRY(check_step(batch, shared_.limits, bucket_, logit_rows_));
     const Device& device = shared_.device;
     device.use();
     HEARTH_TRY(shared_.step.upload(device, batch, shared_.graph.kv_groups.size()));
@@ -291,68 +292,7 @@ class CudaExecutable : public Executable {
     return {};
   }
 
-  std::vector<std::string_view> kernels() const {
-    std::vector<std::string_view> names;
-    for (const Launch& launch : launches_) names.push_back(launch.kernel.name);
-    return names;
-  }
-
  private:
-  Result<void> check(const StepBatch& batch) const {
-    auto rows = static_cast<int64_t>(batch.tokens.size()), logits = static_cast<int64_t>(batch.logit_rows.size());
-    if (rows < 1 || rows > bucket_.rows || logits > logit_rows_) {
-      return fail(ErrorCode::kInternal, "step of {} rows and {} logit rows in a plan for {} and {}", rows, logits,
-                  bucket_.rows, logit_rows_);
-    }
-    for (int32_t token : batch.tokens) {
-      if (token < 0 || static_cast<size_t>(token) >= shared_.vocab) {
-        return fail(ErrorCode::kUsage, "token {} is outside the vocabulary of {}", token, shared_.vocab);
-      }
-    }
-    int64_t next = 0;
-    for (size_t s = 0; s < batch.sequences.size(); ++s) {
-      const StepSequence& sequence = batch.sequences[s];
-      if (sequence.first_row != next || sequence.rows < 1 || next + sequence.rows > rows || sequence.position < 0 ||
-          sequence.pages.size() != shared_.graph.kv_groups.size()) {
-        return fail(ErrorCode::kInternal, "step: sequence {} has rows [{}, +{}) where row {} of {} was due", s,
-                    sequence.first_row, sequence.rows, next, rows);
-      }
-      const int64_t last_page = (sequence.position + sequence.rows - 1) / kPageTokens;
-      for (size_t g = 0; g < sequence.pages.size(); ++g) {
-        const auto& pages = sequence.pages[g];
-        if (static_cast<int64_t>(pages.size()) <= last_page) {
-          return fail(ErrorCode::kInternal, "step: sequence {} needs {} pages and has {}", s, last_page + 1,
-                      pages.size());
-        }
-        for (int32_t page : pages) {
-          if (page >= shared_.kv.pages(static_cast<int32_t>(g))) {
-            return fail(ErrorCode::kInternal, "step: page {} of {}", page, shared_.kv.pages(static_cast<int32_t>(g)));
-          }
-        }
-      }
-      next += sequence.rows;
-    }
-    if (next != rows) return fail(ErrorCode::kInternal, "step: sequences cover {} of {} rows", next, rows);
-    for (int32_t row : batch.logit_rows) {
-      if (row < 0 || row >= rows) return fail(ErrorCode::kInternal, "step: logit row {} of {}", row, rows);
-    }
-    if (!batch.requests.empty() && batch.requests.size() != batch.logit_rows.size()) {
-      return fail(ErrorCode::kInternal, "step: {} requests for {} logit rows", batch.requests.size(), logits);
-    }
-    for (const CandidateRequest& request : batch.requests) {
-      if (!(request.temperature > 0) || request.tokens.size() > static_cast<size_t>(kMaxWantedLogits)) {
-        return fail(ErrorCode::kInternal, "step: temperature {}, and logits of {} tokens are wanted; at most {} can be",
-                    request.temperature, request.tokens.size(), kMaxWantedLogits);
-      }
-      for (int32_t token : request.tokens) {
-        if (token < 0 || token >= logit_cols_) {
-          return fail(ErrorCode::kInternal, "step: logit {} of {} is wanted", token, logit_cols_);
-        }
-      }
-    }
-    return {};
-  }
-
   Result<void> run_with_times() {
     const Device& device = shared_.device;
     HEARTH_ASSIGN(const Events events, Events::create(device, launches_.size() + 1));
@@ -485,7 +425,7 @@ class CudaModel : public DeviceModel {
                            .step = s.step.view(),
                            .ropes = ropes,
                            .arena = values->address(),
-                           .counters = s.counters.address()};
+                           .counters = s.counters.at<uint32_t>()};
     HEARTH_TRY(prepare_all(context, s.frequencies, s.found.at<FoundRow>()));
     HEARTH_ASSIGN(auto scratch, at_least(s.device, context.scratch_bytes, s.scratch, "scratch"));
     context.scratch = scratch->address();
@@ -597,12 +537,6 @@ class CudaBackend : public Backend {
       frequencies.push_back(std::move(buffer));
     }
     HEARTH_TRY(device.synchronize("prepare the GPU"));
-    size_t vocab = 0;
-    for (const Node& node : graph.nodes) {
-      if (const auto* embed = std::get_if<EmbedOp>(&node.op)) {
-        vocab = static_cast<size_t>(graph.weight(embed->table).rows);
-      }
-    }
     std::unique_ptr<Shared> shared(new Shared{.device = device,
                                               .kernels = kernels_,
                                               .graph = graph,
@@ -615,7 +549,7 @@ class CudaBackend : public Backend {
                                               .logits = std::move(logits),
                                               .found = std::move(found),
                                               .frequencies = std::move(frequencies),
-                                              .vocab = vocab});
+                                              .limits = step_limits(graph, options.kv_pages)});
     return std::unique_ptr<DeviceModel>(new CudaModel(std::move(shared)));
   }
 
@@ -660,10 +594,6 @@ Result<std::unique_ptr<Device>> open_device(const Driver& driver, std::optional<
 Result<std::unique_ptr<Backend>> make_backend(const Driver& driver, const Tuning& tuning, std::optional<int> index) {
   HEARTH_ASSIGN(auto device, open_device(driver, index));
   return std::unique_ptr<Backend>(new CudaBackend(std::move(device), tuning));
-}
-
-std::vector<std::string_view> kernel_names(const Executable& executable) {
-  return static_cast<const CudaExecutable&>(executable).kernels();
 }
 
 }  // namespace hearth::cuda

@@ -25,6 +25,9 @@ struct Tuning {
 };
 Result<Tuning> read_tuning();
 
+// Counters that kernels find zero and leave zero: of blocks that are done with their part of a sum.
+inline constexpr size_t kCounters = 1 << 16;
+
 // What recording an op may use. Scratch is memory that kernels of one op share; values of other ops lie elsewhere.
 struct PrepareContext {
   const Device& device;
@@ -40,7 +43,7 @@ struct PrepareContext {
   CUdeviceptr arena;                // values
   CUdeviceptr scratch = 0;          // of scratch_bytes; 0 while it is being measured
   size_t scratch_bytes = 0;         // grown by each op to what it needs
-  CUdeviceptr counters = 0;         // counters_count zeros; kernels leave them zero
+  uint32_t* counters = nullptr;     // kCounters zeros; kernels leave them zero
   std::vector<Launch> launches;
 
   float* value(ValueId id) const { return reinterpret_cast<float*>(arena + plan.slot(id).offset_bytes); }
@@ -53,14 +56,7 @@ struct PrepareContext {
     scratch_bytes = std::max(scratch_bytes, pieces.used_bytes());
     return scratch;
   }
-  template <class T>
-  T* counter(size_t index = 0) const {
-    return reinterpret_cast<T*>(counters) + index;
-  }
 };
-// Counters that kernels find zero and leave zero: of blocks that are done with their part of a sum.
-inline constexpr size_t kCounters = 1 << 16;
-
 inline ActivationKind activation_kind(Activation activation) {
   return activation == Activation::kSilu ? kSiluActivation : kGeluActivation;
 }
@@ -74,12 +70,10 @@ Result<void> prepare(const AttentionOp& op, PrepareContext& context);
 Result<void> prepare(const GluOp& op, PrepareContext& context);
 Result<void> prepare(const AddOp& op, PrepareContext& context);
 Result<void> prepare(const GatherRowsOp& op, PrepareContext& context);
-// activation(a) * b for so many rows of any memory: `params` without rows.
+// The same of any memory, for so many rows: runs of `a` normalized with the weight `b`; activation(a) * b.
+Result<void> prepare_rms_norm(const ElementwiseParams& params, int64_t rows, PrepareContext& context);
 Result<void> prepare_glu(const ElementwiseParams& params, int64_t rows, PrepareContext& context);
 // What sampling needs to know of the logits, for each of their rows, to memory of the host.
 Result<void> prepare_candidates(FoundRow* found, PrepareContext& context);
-
-// Kernel names of a recorded plan, in order. `executable` is of this backend.
-std::vector<std::string_view> kernel_names(const Executable& executable);
 
 }  // namespace hearth::cuda

@@ -17,16 +17,6 @@ namespace {
 
 constexpr size_t kStagingBytes = size_t{64} << 20;  // two of these take turns
 
-std::vector<WeightUse> uses_of(const Graph& graph) {
-  std::vector<WeightUse> uses(graph.weights.size(), WeightUse::kGathered);
-  for (const Node& node : graph.nodes) {
-    for_each_weight(node.op, [&](WeightId id, WeightUse use) {
-      if (use != WeightUse::kGathered) uses[static_cast<size_t>(id.index)] = use;
-    });
-  }
-  return uses;
-}
-
 // Gathered rows are exact; products may round what has no kernels to f16.
 FormatId stored_format(FormatId format, WeightUse use) {
   if (planar_format(format)) return format;
@@ -126,14 +116,14 @@ void in_parallel(int64_t count, F&& f) {
 }  // namespace
 
 size_t Weights::device_bytes(const Graph& graph) {
-  const std::vector<WeightUse> uses = uses_of(graph);
+  const std::vector<WeightUse> uses = weight_uses(graph);
   size_t bytes = 0;
   for (size_t i = 0; i < uses.size(); ++i) bytes += stored_bytes(graph.weights[i], uses[i]);
   return bytes;
 }
 
 Weights Weights::place(const Graph& graph, CUdeviceptr base) {
-  const std::vector<WeightUse> uses = uses_of(graph);
+  const std::vector<WeightUse> uses = weight_uses(graph);
   Weights weights;
   weights.matrices_.resize(uses.size());
   weights.vectors_.resize(uses.size());
@@ -155,7 +145,7 @@ Weights Weights::place(const Graph& graph, CUdeviceptr base) {
 }
 
 Result<Weights> Weights::load(const Device& device, const Graph& graph, const LoadOptions& options) {
-  const std::vector<WeightUse> uses = uses_of(graph);
+  const std::vector<WeightUse> uses = weight_uses(graph);
   HEARTH_ASSIGN(DeviceBuffer memory, DeviceBuffer::allocate(device, device_bytes(graph), "the weights"));
   Weights weights = place(graph, memory.address());
   weights.memory_ = std::move(memory);

@@ -457,16 +457,8 @@ HEARTH_DEVICE void decode(const AttentionParams& p) {
 
     // The block that completes the last part of the row combines them all.
     if (parts > 1) {
-      __threadfence();
-      __syncthreads();
-      if (threadIdx.x == 0) {
-        uint32_t* done = p.done + item * static_cast<int>(gridDim.y) + blockIdx.y;
-        last = atomicAdd(done, 1u) == static_cast<uint32_t>(parts - 1);
-        if (last) *done = 0;
-      }
-      __syncthreads();
-      if (last) {
-        __threadfence();
+      uint32_t* done = p.done + item * static_cast<int>(gridDim.y) + blockIdx.y;
+      if (is_last_block(done, static_cast<uint32_t>(parts), last)) {
         for (int r = warp; r < used; r += kWarps) {
           const int64_t from = (static_cast<int64_t>(item) * p.heads + first_head + r) * p.splits;
           combine<kDim>(p.partial + from * kDim, p.partial_scale + from, parts, p.scale_log2,

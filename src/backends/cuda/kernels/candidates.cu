@@ -122,13 +122,7 @@ extern "C" __global__ void __launch_bounds__(kCandidateThreads) candidates(const
   finite = __syncthreads_and(finite);
   if (thread < kCandidateCount) row_keys[thread * p.slices + blockIdx.x] = m.best[thread];
   if (thread == 0) row_sums[blockIdx.x] = {sum, tempered_sum, largest, finite ? 1.0f : 0.0f};
-  __threadfence();
-  __syncthreads();
-  if (thread == 0) last = atomicAdd(p.counters + row, 1u) == static_cast<uint32_t>(p.slices) - 1;
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
-  if (thread == 0) p.counters[row] = 0;
+  if (!is_last_block(p.counters + row, static_cast<uint32_t>(p.slices), last)) return;
 
   // The first key of a thread is what was best so far; the others are new.
   const int count = p.slices * kCandidateCount;

@@ -53,33 +53,30 @@ HEARTH_DEVICE void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-// ---- matrix units: D += A B, one warp. Lane = 4 * g + t holds, of A (16 x k): rows g and g + 8; of B (k x 8): column g;
-// of D (16 x 8): d[0], d[1] = row g, columns 2t, 2t + 1; d[2], d[3] = row g + 8. ----
+// ---- matrix units: D += A B, one warp. Lane = 4 * g + t holds, of A (16 x k): rows g and g + 8; of B (k x 8): column
+// g; of D (16 x 8): d[0], d[1] = row g, columns 2t, 2t + 1; d[2], d[3] = row g + 8. ----
 
 // k = 32. a[0], a[2]: row g, elements 4t .. 4t + 3 and 16 + 4t ..; a[1], a[3]: row g + 8. b[0], b[1]: the same of
 // column g.
 template <bool kSignedA>
 HEARTH_DEVICE void mma_s8(int (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   if constexpr (kSignedA) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   } else {
-    asm volatile(
-        "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   }
 }
 
 // k = 16, f16. a[0], a[2]: row g, elements 2t, 2t + 1 and 8 + 2t, 9 + 2t; a[1], a[3]: row g + 8. b[0], b[1]: the same
 // of column g.
 HEARTH_DEVICE void mma_f16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // Four 8 x 8 matrices of 16-bit elements from shared memory; lane i has the address (shared_address) of 16 bytes, row
@@ -124,6 +121,20 @@ HEARTH_DEVICE float block_sum(float v, float* scratch) {
   float sum = 0;
   for (unsigned w = 0; w < blockDim.x / 32; ++w) sum += scratch[w];
   return sum;
+}
+
+// True in all threads of the block that is the last of `count` to call this with `counter`, which is zero before and
+// after: what the others wrote to global memory before can be read. `shared`: of the block. Has barriers.
+HEARTH_DEVICE bool is_last_block(uint32_t* counter, uint32_t count, bool& shared) {
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    shared = atomicAdd(counter, 1u) == count - 1;
+    if (shared) *counter = 0;
+  }
+  __syncthreads();
+  if (shared) __threadfence();
+  return shared;
 }
 
 // The pages of the sequence that a row belongs to, in one KV group.

@@ -1,13 +1,10 @@
 // Everything that reads and writes values row by row.
 #include "backends/cuda/kernels/elementwise.h"
 
+#include "backends/cuda/kernels/linear.cuh"
 #include "backends/cuda/kernels/quantize.cuh"
 
 namespace hearth::cuda {
-
-HEARTH_DEVICE int row_count(const StepView& step, int32_t logit_rows) {
-  return logit_rows ? step.header->logit_rows : step.header->rows;
-}
 
 // Block: one row.
 extern "C" __global__ void rope_table(const __grid_constant__ RopeTableParams p) {
@@ -93,19 +90,6 @@ extern "C" __global__ void gather_rows(const __grid_constant__ ElementwiseParams
 
 // ---- activations for products; a block: one row ----
 
-extern "C" __global__ void normalize_rows(const __grid_constant__ PrepareRowsParams p) {
-  __shared__ float scratch[32];
-  grid_wait();
-  grid_launch_next();
-  const int row = blockIdx.x;
-  if (row >= row_count(p.step, p.logit_rows)) return;
-  const float* x = p.x + static_cast<size_t>(row) * p.cols;
-  const float scale = rms_scale(x, p.cols, p.eps, scratch);
-  for (int i = threadIdx.x; i < p.cols; i += blockDim.x) {
-    p.floats[static_cast<size_t>(row) * p.cols + i] = p.norm[i] * (x[i] * scale);
-  }
-}
-
 extern "C" __global__ void quantize_rows(const __grid_constant__ PrepareRowsParams p) {
   __shared__ float scratch[32];
   grid_wait();
@@ -132,13 +116,13 @@ extern "C" __global__ void __launch_bounds__(1024) halve_rows(const __grid_const
   const int chunks = p.halves.stride / 8;
   float squares = 0, largest = 0;
   auto read = [&](int chunk, float(&v)[8]) {
-    read_eight(x, nullptr, 1, 8 * chunk, p.cols, v);
+    read_eight(x, 8 * chunk, p.cols, v);
     float of_row = 0;
 #pragma unroll
     for (int i = 0; i < 8; ++i) of_row += v[i] * v[i];
     if (p.norm != nullptr) {
       float w[8];
-      read_eight(p.norm, nullptr, 1, 8 * chunk, p.cols, w);
+      read_eight(p.norm, 8 * chunk, p.cols, w);
 #pragma unroll
       for (int i = 0; i < 8; ++i) v[i] *= w[i];
     }

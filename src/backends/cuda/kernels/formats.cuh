@@ -1,8 +1,8 @@
 // Formats as warps read them: planar panels (quant/layout.h) in units of 256 columns x 16 rows, from shared memory.
 //
-// A lane is 4 * g + t. It reads rows 2g and 2g + 1 of a panel, and of each 32 columns ("block") the elements 8t .. 8t + 7:
-// what a lane of the matrix unit wants (device.cuh), with row g of the fragment being row 2g of the panel and row g + 8
-// being row 2g + 1, and with the columns of a block in an order that activations follow.
+// A lane is 4 * g + t. It reads rows 2g and 2g + 1 of a panel, and of each 32 columns ("block") the elements 8t .. 8t +
+// 7: what a lane of the matrix unit wants (device.cuh), with row g of the fragment being row 2g of the panel and row g
+// + 8 being row 2g + 1, and with the columns of a block in an order that activations follow.
 #pragma once
 
 #include "backends/cuda/kernels/device.cuh"
@@ -22,7 +22,6 @@ struct IntFormat : IntShape<CodeBits, HighBits, Zero, S, T> {
   using Shape = IntShape<CodeBits, HighBits, Zero, S, T>;
   using Shape::kCodeBytes, Shape::kHighBytes, Shape::kSubBytes, Shape::kScaleBytes, Shape::kHighOffset,
       Shape::kSubOffset, Shape::kScaleOffset, Shape::kUnitCols, Shape::kPlanes, Shape::kZero;
-
 
   // Lines 2 and 3 of each four have their halves swapped, so that the four lines of a block's reads meet other banks.
   static HEARTH_DEVICE int swizzle(int line, int byte) { return line * 64 + (byte ^ ((line & 2) << 4)); }
@@ -168,8 +167,8 @@ struct IntFormat : IntShape<CodeBits, HighBits, Zero, S, T> {
     } else if constexpr (S == Scales::kSix32) {
       const Pair d = halves(u.halves[0]);
       auto code = [&](uint32_t line, uint32_t h) {
-        const uint32_t two = Quad == 0 ? (h << 4 & 0x00003030) | (h << 16 & 0x30300000)
-                                       : (h << 2 & 0x00003030) | (h << 14 & 0x30300000);
+        const uint32_t two =
+            Quad == 0 ? (h << 4 & 0x00003030) | (h << 16 & 0x30300000) : (h << 2 & 0x00003030) | (h << 14 & 0x30300000);
         const uint32_t four = line >> (Quad == 0 ? 0 : 4) & 0x0f0f0f0f;
         return static_cast<float>(static_cast<int>((four | two) >> shift & 63) - 32);
       };
@@ -220,7 +219,8 @@ struct IntFormat : IntShape<CodeBits, HighBits, Zero, S, T> {
 #pragma unroll 1
       for (int first = 0; first < Bytes; first += 512) {
         const int at = unit * Bytes + first + lane * 16, left = min(max(plane_bytes - at, 0), 16);
-        if (first + 512 <= Bytes || lane < Bytes % 512 / 16) copy_async_16(to + first, left > 0 ? plane + at : plane, left);
+        if (first + 512 <= Bytes || lane < Bytes % 512 / 16)
+          copy_async_16(to + first, left > 0 ? plane + at : plane, left);
       }
     }
   }
@@ -251,8 +251,8 @@ struct IntFormat : IntShape<CodeBits, HighBits, Zero, S, T> {
            table_byte(plane, 4 * word + 3) << 24;
   }
 
-  // Eight codes of one row become table values in a[plane][row] and a[plane][row + 2]. A byte permutation looks four of them up at a time: codes below 8, codes from 8 on, and
-  // then the one of the two that bit 3 says.
+  // Eight codes of one row become table values in a[plane][row] and a[plane][row + 2]. A byte permutation looks four of
+  // them up at a time: codes below 8, codes from 8 on, and then the one of the two that bit 3 says.
   static HEARTH_DEVICE void look_up(uint32_t w, uint32_t (&a)[kPlanes][4], int row) {
     const uint32_t index = w & 0x77777777, which = (w >> 1 & 0x44444444) | 0x32103210;
     look_up_plane<0>(index, which, a[0], row);

@@ -2,12 +2,13 @@
 // unit reads, each once for all rows of the block's tile.
 //
 // A block computes 256 columns of the output (two panels of W to each of its eight warps; with glu a panel of gate and
-// the same of up) for kTokens rows of x. Steps of 64 columns of x come through a ring in shared memory; weights come a unit
-// at a time to the warp that needs them. A tile may be divided among several blocks along the columns of x: the last to
-// be done adds the parts in their order.
+// the same of up) for kTokens rows of x. Steps of 64 columns of x come through a ring in shared memory; weights come a
+// unit at a time to the warp that needs them. A tile may be divided among several blocks along the columns of x: the
+// last to be done adds the parts in their order.
 #pragma once
 
 #include "backends/cuda/kernels/formats.cuh"
+#include "backends/cuda/kernels/linear.cuh"
 
 namespace hearth::cuda {
 
@@ -27,7 +28,8 @@ HEARTH_DEVICE void half_codes(uint32_t codes, __half2& first, __half2& second) {
   second = __hsub2(*reinterpret_cast<const __half2*>(&b), offset);
 }
 
-// Block kBlock of a unit as f16: h[0], h[1]: fragments of elements 8t .. 8t + 3 and 8t + 4 .. 8t + 7, times kWeightScale.
+// Block kBlock of a unit as f16: h[0], h[1]: fragments of elements 8t .. 8t + 3 and 8t + 4 .. 8t + 7, times
+// kWeightScale.
 template <class F, int kBlock>
 HEARTH_DEVICE void half_fragments(const uint8_t* unit, const typename F::UnitScales& scales, int g, int t,
                                   uint32_t (&h)[2][4]) {
@@ -41,7 +43,8 @@ HEARTH_DEVICE void half_fragments(const uint8_t* unit, const typename F::UnitSca
   uint32_t a[F::kPlanes][4];
   F::factors(unit, kBlock, g, t, a);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {  // a[i]: row i % 2; elements 4 * (i / 2) .., or of both fours those that follow each other
+  for (int i = 0; i < 4;
+       ++i) {  // a[i]: row i % 2; elements 4 * (i / 2) .., or of both fours those that follow each other
     __half2 c[2];
     half_codes<F>(a[0][i], c[0], c[1]);
     if constexpr (F::kPlanes == 2) {
@@ -82,10 +85,7 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int task = glu ? blockIdx.y * kGemmWarps + warp : (blockIdx.y * kGemmWarps + warp) * 2 + i;
-    int part = glu ? i : 0;
-    if (!glu) {
-      while (part + 1 < p.part_count && task >= p.parts[part + 1].first_panel) ++part;
-    }
+    const int part = glu ? i : part_of_panel(p, task);
     const int local = glu ? task : task - p.parts[part].first_panel;
     part_of[i] = part;
     col_of[i] = local * 16 + 2 * g;
@@ -125,7 +125,7 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
   for (int i = 0; i < kAhead; ++i) load_weights(i);  // complete with the first group that is committed
   grid_wait();
   grid_launch_next();
-  rows = p.logit_rows ? p.step.header->logit_rows : p.step.header->rows;
+  rows = row_count(p.step, p.logit_rows);
   if (first_row >= rows) {
     copy_async_commit();
     copy_async_wait<0>();
@@ -187,13 +187,7 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
       const float(&d)[4] = sums[i / kColumnTiles][i % kColumnTiles];
       own[i * kGemmThreads] = {d[0], d[1], d[2], d[3]};
     }
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) last = atomicAdd(p.counters + tile, 1u) == static_cast<uint32_t>(p.splits) - 1;
-    __syncthreads();
-    if (!last) return;
-    __threadfence();
-    if (threadIdx.x == 0) p.counters[tile] = 0;
+    if (!is_last_block(p.counters + tile, static_cast<uint32_t>(p.splits), last)) return;
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
       float(&d)[4] = sums[i / kColumnTiles][i % kColumnTiles];
@@ -210,7 +204,8 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
     }
   }
 
-  // Lane: columns col_of, col_of + 1 of the output (rows 2g, 2g + 1 of the panel) for rows 2t, 2t + 1 of each tile of x.
+  // Lane: columns col_of, col_of + 1 of the output (rows 2g, 2g + 1 of the panel) for rows 2t, 2t + 1 of each tile of
+  // x.
 #pragma unroll
   for (int n = 0; n < kColumnTiles; ++n) {
 #pragma unroll
@@ -228,13 +223,8 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
         for (int c = 0; c < 2; ++c) {
           const int col = col_of[i] + c;
           if (col >= to.rows) continue;
-          float y = sums[i][n][2 * c + k] * scale;
-          if (to.bias != nullptr) y += to.bias[col];
-          if (glu) {
-            float up = sums[1][n][2 * c + k] * scale;
-            if (p.parts[1].bias != nullptr) up += p.parts[1].bias[col];
-            y = activate(p.glu, y) * up;
-          }
+          float y = finish_product(p, glu, to, col, sums[i][n][2 * c + k] * scale,
+                                   [&] { return sums[1][n][2 * c + k] * scale; });
           if (residual != nullptr) y += residual[col];
           out[col] = y;
         }

@@ -4,7 +4,7 @@
 
 #include "backends/cuda/kernels/device.cuh"
 #include "backends/cuda/kernels/format_shape.h"
-#include "backends/cuda/kernels/linear.h"
+#include "backends/cuda/kernels/linear.cuh"
 
 namespace hearth::cuda {
 
@@ -34,17 +34,13 @@ HEARTH_DEVICE void gemv_float(const LinearParams& p) {
   const int first_row = blockIdx.y * kRows;
   const bool glu = p.glu != kNoActivation;
 
-  int part = 0;
   const int task = blockIdx.x;
-  if (!glu) {
-    while (part + 1 < p.part_count && task >= p.parts[part + 1].first_panel) ++part;
-  }
-  const LinearPart& to = p.parts[part];
+  const LinearPart& to = p.parts[glu ? 0 : part_of_panel(p, task)];
   const int panel = task - to.first_panel;
 
   grid_wait();
   grid_launch_next();
-  const int rows = min(kRows, (p.logit_rows ? p.step.header->logit_rows : p.step.header->rows) - first_row);
+  const int rows = min(kRows, row_count(p.step, p.logit_rows) - first_row);
   if (rows <= 0) return;
   const float* x = p.x + static_cast<size_t>(first_row) * p.cols;
   const int lines = (p.cols + F::kElems - 1) / F::kElems;
@@ -89,13 +85,7 @@ HEARTH_DEVICE void gemv_float(const LinearParams& p) {
       for (int w = 0; w < kFloatWarps; ++w) v += partial[w][which][r][i % 16];
       return v;
     };
-    float y = sum_of(0);
-    if (to.bias != nullptr) y += to.bias[col];
-    if (glu) {
-      float up = sum_of(1);
-      if (p.parts[1].bias != nullptr) up += p.parts[1].bias[col];
-      y = activate(p.glu, y) * up;
-    }
+    float y = finish_product(p, glu, to, col, sum_of(0), [&] { return sum_of(1); });
     const size_t place = static_cast<size_t>(first_row + r) * to.rows + col;
     if (p.residual != nullptr) y += p.residual[place];
     to.out[place] = y;

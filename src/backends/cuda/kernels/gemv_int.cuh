@@ -1,16 +1,17 @@
 // x W^T for few rows of x, W with integer codes: each weight is read once, at the speed of memory.
 //
-// A warp multiplies a unit (256 columns x 16 rows of W) at a time with the matrix unit for bytes. Activations are 16-bit
-// integers, hi * 256 + lo, whose halves take a column each, so that one instruction gives both products. With fewer than
-// four rows of x the columns that are left take the groups of columns that have scales of their own: zeros everywhere
-// else make each column the sum of its group alone, and the lanes that scale sums all have work.
+// A warp multiplies a unit (256 columns x 16 rows of W) at a time with the matrix unit for bytes. Activations are
+// 16-bit integers, hi * 256 + lo, whose halves take a column each, so that one instruction gives both products. With
+// fewer than four rows of x the columns that are left take the groups of columns that have scales of their own: zeros
+// everywhere else make each column the sum of its group alone, and the lanes that scale sums all have work.
 //
-// Units of the block's panels go to its warps in turn; their weights come through a ring of asynchronous copies in shared
-// memory that starts before this kernel may read activations (grid_wait). Sums of the warps meet in shared memory in a
-// fixed order.
+// Units of the block's panels go to its warps in turn; their weights come through a ring of asynchronous copies in
+// shared memory that starts before this kernel may read activations (grid_wait). Sums of the warps meet in shared
+// memory in a fixed order.
 #pragma once
 
 #include "backends/cuda/kernels/formats.cuh"
+#include "backends/cuda/kernels/linear.cuh"
 #include "backends/cuda/kernels/quantize.cuh"
 
 namespace hearth::cuda {
@@ -32,9 +33,7 @@ HEARTH_DEVICE const uint8_t* panel_address(const LinearParams& p, int local) {
     const int pair = blockIdx.x + local / 2 * gridDim.x;
     return p.parts[local & 1].weights + static_cast<size_t>(pair) * p.panel_bytes;
   }
-  const int panel = blockIdx.x + local * gridDim.x;
-  int part = 0;
-  while (part + 1 < p.part_count && panel >= p.parts[part + 1].first_panel) ++part;
+  const int panel = blockIdx.x + local * gridDim.x, part = part_of_panel(p, panel);
   return p.parts[part].weights + static_cast<size_t>(panel - p.parts[part].first_panel) * p.panel_bytes;
 }
 
@@ -55,7 +54,8 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
   float* partial = reinterpret_cast<float*>(shared + p.partial_offset);
 
   const int per_task = p.glu != kNoActivation ? 2 : 1;
-  const int tasks = (p.tasks - static_cast<int>(blockIdx.x) + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
+  const int tasks =
+      (p.tasks - static_cast<int>(blockIdx.x) + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
   const int panels = tasks * per_task;
 
   UnitCursor ahead{0, warp};
@@ -77,7 +77,7 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
 #pragma unroll
   for (int i = 0; i < kStages - 1; ++i) load_ahead();
 
-  const int rows = p.logit_rows ? p.step.header->logit_rows : p.step.header->rows;
+  const int rows = row_count(p.step, p.logit_rows);
   if (p.wait_at_end == 0) grid_wait();
   grid_launch_next();
   if (rows == 0) {
@@ -92,7 +92,8 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
     x.scales = reinterpret_cast<float*>(x.codes + x.blocks * 64);
     x.sums = reinterpret_cast<int32_t*>(x.scales + x.blocks);
     // Integers do not change when a row is scaled: the norm's factor waits until the end.
-    const float squares = warp_sum(quantize_row(p.x, p.norm, 1.0f, p.cols, x.blocks, x.limit, x.codes, x.scales, x.sums));
+    const float squares =
+        warp_sum(quantize_row(p.x, p.norm, 1.0f, p.cols, x.blocks, x.limit, x.codes, x.scales, x.sums));
     if (lane == 0) scratch[warp] = squares;
     __syncthreads();
   }
@@ -134,12 +135,13 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
         for (int k = 0; k < kSetBlocks; ++k) {
           uint32_t a[F::kPlanes][4];
           F::factors(unit, kFirstBlock + k, g, t, a);
-          const uint32_t mine = b_block == kFirstBlock + k;  // a factor: the units for logic have enough to do
+          const bool mine = b_block == kFirstBlock + k;
 #pragma unroll
           for (int i = 0; i < kTiles; ++i) {
-            const uint32_t b0 = b[i].x * mine, b1 = b[i].y * mine;
+            const uint32_t b0 = mine ? b[i].x : 0, b1 = mine ? b[i].y : 0;
 #pragma unroll
-            for (int plane_a = 0; plane_a < F::kPlanes; ++plane_a) mma_s8<F::kSigned>(d[plane_a][i], a[plane_a], b0, b1);
+            for (int plane_a = 0; plane_a < F::kPlanes; ++plane_a)
+              mma_s8<F::kSigned>(d[plane_a][i], a[plane_a], b0, b1);
           }
         }
         Pair s, m;
@@ -215,23 +217,15 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
       const int local = i / (16 * kRows), at = i % (16 * kRows), row = at / 16;
       const int task = blockIdx.x + (batch / per_task + local) * gridDim.x;
       if (row >= rows) continue;
-      int part = 0;
-      if (p.glu == kNoActivation) {
-        while (part + 1 < p.part_count && task >= p.parts[part + 1].first_panel) ++part;
-      }
-      const LinearPart& to = p.parts[part];
+      const LinearPart& to = p.parts[p.glu == kNoActivation ? part_of_panel(p, task) : 0];
       const int col = (task - to.first_panel) * 16 + at % 16;
       if (col >= to.rows) continue;
       const size_t place = static_cast<size_t>(row) * to.rows + col;
       const float residual = p.residual != nullptr ? p.residual[place] : 0.0f;
-      float y = x_factor * sum_of(local * per_task, at);
-      if (to.bias != nullptr) y += to.bias[col];
-      if (p.glu != kNoActivation) {
-        float up = x_factor * sum_of(local * 2 + 1, at);
-        if (p.parts[1].bias != nullptr) up += p.parts[1].bias[col];
-        y = activate(p.glu, y) * up;
-      }
-      to.out[place] = y + residual;
+      const float y = x_factor * sum_of(local * per_task, at);
+      to.out[place] =
+          finish_product(p, p.glu != kNoActivation, to, col, y, [&] { return x_factor * sum_of(local * 2 + 1, at); }) +
+          residual;
     }
     __syncthreads();
   }

@@ -23,7 +23,7 @@ struct HalfRows {
   int32_t stride;    // columns rounded up to 256; columns past the end are zero
 };
 
-// What turns rows of f32 into the above, or into normalized f32.
+// What turns rows of f32 into the above.
 struct PrepareRowsParams {
   StepView step;
   int32_t logit_rows;  // 1: of the rows whose logits are wanted
@@ -31,7 +31,6 @@ struct PrepareRowsParams {
   const float* x;     // [row][cols]
   const float* norm;  // [cols] or nullptr
   float eps;
-  float* floats;  // [row][cols]
   IntRows ints;
   HalfRows halves;
 };

@@ -20,8 +20,8 @@ HEARTH_DEVICE float rms_scale(const float* x, int cols, float eps, float* scratc
   return rsqrtf(block_sum(squares, scratch) / static_cast<float>(cols) + eps);
 }
 
-// Eight columns from `first` on (a multiple of 8), normalized when `norm`; zeros past the end.
-HEARTH_DEVICE void read_eight(const float* x, const float* norm, float scale, int first, int cols, float (&v)[8]) {
+// Eight columns from `first` on (a multiple of 8); zeros past the end.
+HEARTH_DEVICE void read_eight(const float* x, int first, int cols, float (&v)[8]) {
 #pragma unroll
   for (int i = 0; i < 8; ++i) v[i] = 0;
   if (cols % 4 == 0 && first + 8 <= cols) {
@@ -30,24 +30,21 @@ HEARTH_DEVICE void read_eight(const float* x, const float* norm, float scale, in
   } else {
     for (int i = 0; i < 8 && first + i < cols; ++i) v[i] = x[first + i];
   }
-  if (norm != nullptr) {
-    for (int i = 0; i < 8 && first + i < cols; ++i) v[i] *= scale * norm[first + i];
-  }
 }
 
 // A row as integers (IntRows), by all threads of a block; cols is a multiple of 32. x, norm and codes are aligned to 16
 // bytes. Returns this thread's part of the sum of squares of x. Without a barrier at its end.
 HEARTH_DEVICE float quantize_row(const float* x, const float* norm, float scale, int cols, int blocks, int limit,
-                                uint8_t* codes, float* scales, int32_t* sums) {
+                                 uint8_t* codes, float* scales, int32_t* sums) {
   float squares = 0;
   for (int chunk = threadIdx.x; chunk < 4 * blocks; chunk += blockDim.x) {  // whole warps, as blocks % 8 == 0
     float v[8];
-    read_eight(x, nullptr, 1, 8 * chunk, cols, v);
+    read_eight(x, 8 * chunk, cols, v);
 #pragma unroll
     for (int i = 0; i < 8; ++i) squares += v[i] * v[i];
     if (norm != nullptr && 8 * chunk < cols) {
       float w[8];
-      read_eight(norm, nullptr, 1, 8 * chunk, cols, w);
+      read_eight(norm, 8 * chunk, cols, w);
 #pragma unroll
       for (int i = 0; i < 8; ++i) v[i] *= scale * w[i];
     }

@@ -98,7 +98,7 @@ Result<void> prepare(const AttentionOp& op, PrepareContext& context) {
     if (!decode) p.queries = reinterpret_cast<uint16_t*>(scratch + queries);
     p.partial = reinterpret_cast<float*>(scratch + partial);
     p.partial_scale = reinterpret_cast<PartScale*>(scratch + partial_scale);
-    p.done = context.counter<uint32_t>();
+    p.done = context.counters;
   }
 
   if (!p.appends) {

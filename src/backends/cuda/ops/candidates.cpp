@@ -27,7 +27,7 @@ Result<void> prepare_candidates(FoundRow* found, PrepareContext& context) {
                                     .slices = static_cast<int32_t>(slices),
                                     .keys = reinterpret_cast<uint64_t*>(scratch + keys),
                                     .sums = reinterpret_cast<SliceSums*>(scratch + sums),
-                                    .counters = context.counter<uint32_t>(),
+                                    .counters = context.counters,
                                     .found = found});
   context.launches.push_back(std::move(launch));
   return {};

@@ -43,7 +43,11 @@ Result<void> prepare(const RmsNormOp& op, PrepareContext& context) {
   params.out = context.value(op.out);
   params.run = static_cast<int32_t>(context.graph.weight(op.norm.weight).cols);
   params.eps = op.norm.eps;
-  return start(context, "rms_norm", params, context.rows(op.x), params.cols / params.run);
+  return prepare_rms_norm(params, context.rows(op.x), context);
+}
+
+Result<void> prepare_rms_norm(const ElementwiseParams& params, int64_t rows, PrepareContext& context) {
+  return start(context, "rms_norm", params, rows, params.cols / params.run);
 }
 
 Result<void> prepare(const RopeOp& op, PrepareContext& context) {

@@ -157,8 +157,20 @@ class LinearBuilder {
     if (form == Form::kFloats && !op_.norm) return {};
     bool& made = made_[static_cast<size_t>(form)];
     if (std::exchange(made, true)) return {};
+    const auto cols = static_cast<int32_t>(cols_);
+    if (form == Form::kFloats) {
+      return prepare_rms_norm({.step = context_.step,
+                               .logit_rows = logit_rows_,
+                               .cols = cols,
+                               .a = context_.value(op_.x),
+                               .b = norm(),
+                               .out = floats_,
+                               .run = cols,
+                               .eps = op_.norm->eps},
+                              rows_, context_);
+    }
     Launch launch;
-    const char* name = form == Form::kFloats ? "normalize_rows" : form == Form::kInts ? "quantize_rows" : "halve_rows";
+    const char* name = form == Form::kInts ? "quantize_rows" : "halve_rows";
     HEARTH_ASSIGN(launch.kernel, context_.kernels.get("elementwise", name, 0));
     launch.grid[0] = static_cast<unsigned>(rows_);
     // A row in the registers of one block, if they suffice.
@@ -166,11 +178,10 @@ class LinearBuilder {
         static_cast<unsigned>(std::clamp<int64_t>(round_up<int64_t>(ceil_div<int64_t>(cols_, 8), 32), 64, 512));
     launch.set_params(PrepareRowsParams{.step = context_.step,
                                         .logit_rows = logit_rows_,
-                                        .cols = static_cast<int32_t>(cols_),
+                                        .cols = cols,
                                         .x = context_.value(op_.x),
                                         .norm = norm(),
                                         .eps = op_.norm ? op_.norm->eps : 0,
-                                        .floats = floats_,
                                         .ints = ints_,
                                         .halves = halves_});
     context_.launches.push_back(std::move(launch));
@@ -274,7 +285,7 @@ class LinearBuilder {
       const size_t partial =
           pieces.take(static_cast<size_t>(tiles * params.splits * tokens * kGemmThreads) * sizeof(float));
       params.partial = reinterpret_cast<float*>(context_.take_scratch(pieces) + partial);
-      params.counters = context_.counter<uint32_t>();
+      params.counters = context_.counters;
     }
     launch.grid[0] = static_cast<unsigned>(row_tiles);
     launch.grid[1] = static_cast<unsigned>(col_tiles);
