@@ -174,7 +174,7 @@ class BenchAgent(unittest.TestCase):
                 self.assertEqual(body["return_token_ids"], True)
                 prompt = ids[body["messages"][-1]["content"]]
                 events = [{"choices": [{"delta": {"content": "x"}}], "prompt_token_ids": prompt},
-                          {"choices": [{"delta": {}, "finish_reason": "stop", "token_ids": [7, 8, 10]}]},
+                          {"choices": [{"delta": {}, "finish_reason": "stop", "token_ids": [7, 8, 9]}]},
                           {"choices": [], "usage": {"prompt_tokens": len(prompt), "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": cached[number]}}}]
                 handler.stream("".join(f"data: {json.dumps(e)}\n\n" for e in events) + "data: [DONE]\n\n")
             return reply

@@ -152,6 +152,23 @@ TEST(Engine, APromptIsSharedWhileItsFirstUserStillRuns) {
   EXPECT_EQ(collect(*first).done->reason, FinishReason::kCancelled);
 }
 
+TEST(Engine, WhatIsReadOfAPromptIsSharedWhileTheRestIsRead) {
+  const FakeModel model({.pages = {1000}, .sequence_tokens = 2000, .step_seconds = 0.002, .own_thread = true});
+  auto engine = start(model, {.prefill_rows = 40});
+  const Tokens prompt = random_prompt(1, 1200);
+  auto first = engine->submit(greedy(prompt, 4));
+  for (int64_t computed = 0; computed < 400;) {
+    const std::optional<Event> event = first->next();
+    if (const auto* progress = std::get_if<PromptProgress>(&*event)) computed = progress->done;
+  }
+  Tokens other(prompt.begin(), prompt.begin() + 390);
+  other.insert(other.end(), {1, 2, 3, 4});
+  const Collected all = run(*engine, greedy(other, 4));
+  EXPECT_EQ(all.tokens, model.expected(other, 4));
+  EXPECT_EQ(all.done->usage.cached_tokens, 384);
+  first->cancel();
+}
+
 TEST(Engine, IdenticalPromptsThatOverlapAreReadOnce) {
   for (const bool deterministic : {false, true}) {
     const FakeModel model({.pages = {1000}, .sequence_tokens = 2000, .step_seconds = 0.002, .own_thread = true});

@@ -423,6 +423,14 @@ class ChatCompletions(Served):
                 else:
                     self.assertEqual(list(json.loads(content)), ["answer"])
         self.assertEqual(seen, {"tool_calls", "stop"})
+        free = {"messages": [{"role": "user", "content": "What is the weather in Hamburg?"}], "tools": [TOOL], "tool_choice": "auto",
+                "response_format": {"type": "json_object"}, "temperature": 0, "max_tokens": 400}
+        for options, end in ({}, "tool_calls"), ({"logit_bias": {str(opener): -1000}}, "stop"):
+            choice = self.server.post("/v1/chat/completions", free | options)[2]["choices"][0]
+            if end == "tool_calls":
+                self.assertEqual(choice["finish_reason"], end)
+            else:
+                self.assertTrue(choice["message"]["content"].startswith("{"))
         self.assertEqual(self.server.chat(tools=[TOOL], grammar="root ::= \"a\"")[0], 400)
         self.assertEqual(self.server.chat(tools=[TOOL], tool_choice="none", grammar="root ::= \"a\"")[2]["choices"][0]["message"]["content"], "a")
 
