@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <thread>
@@ -24,13 +25,19 @@ class ReadMeter {
   double measure(double seconds);
 
  private:
-  void work();
+  using Clock = std::chrono::steady_clock;
+  // When a thread began and ended its part of a pass: it may have waited for a core.
+  struct Pass {
+    Clock::time_point begin, end;
+  };
+  void work(Pass& pass);
 
   size_t bytes_per_thread_;
   std::barrier<> barrier_;
   std::atomic<bool> more_ = true;
   std::atomic<size_t> bytes_ = 0;   // of all buffers
   std::atomic<uint64_t> sink_ = 0;  // what was read is used
+  std::vector<Pass> passes_;        // of each thread; those without a buffer have none
   std::vector<std::thread> workers_;
 };
 
