@@ -93,6 +93,18 @@ HEARTH_DEVICE void load_matrices_transposed(uint32_t (&d)[4], uint32_t row) {
                : "r"(row));
 }
 
+// Four bytes of the eight of low and high, those that the low four nibbles of `select` number from 0 to 7; a nibble
+// with bit 3 set makes each bit of its byte the sign of the byte that it numbers. (__byte_perm takes a mask first.)
+HEARTH_DEVICE uint32_t permute(uint32_t low, uint32_t high, uint32_t select) {
+  uint32_t d;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(low), "r"(high), "r"(select));
+  return d;
+}
+
+// A constant that stays in a register. The compiler does not know that threads have no y; constants that it knows it
+// fetches anew for each use, which was a third of the instructions that look NF4 codes up.
+HEARTH_DEVICE uint32_t in_register(uint32_t constant) { return constant + threadIdx.y; }
+
 // 2^x; relative error 2^-22, 0 for -infinity.
 HEARTH_DEVICE float exp2_fast(float x) {
   float y;

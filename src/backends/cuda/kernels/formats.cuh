@@ -45,10 +45,21 @@ struct IntFormat : IntShape<CodeBits, HighBits, Zero, S, T> {
     }
   }
 
-  // What block `block` (0..7) multiplies with, as bytes: codes, or table values. a[plane][0], [2]: row 2g, elements
-  // 8t .. 8t + 3 and 8t + 4 .. 8t + 7; [1], [3]: row 2g + 1. Table values lie in the order that they are found in: of
-  // the eight elements 0 4 1 5 and 2 6 3 7.
-  static HEARTH_DEVICE void factors(const uint8_t* stage, int block, int g, int t, uint32_t (&a)[kPlanes][4]) {
+  // What block `block` (0..7) multiplies with, as bytes: codes, or for each plane of a table two terms whose sum is the
+  // table's value. a[..][0], [2]: row 2g, elements 8t .. 8t + 3 and 8t + 4 .. 8t + 7; [1], [3]: row 2g + 1. Terms lie
+  // in the order that values are found in: of the eight elements 0 4 1 5 and 2 6 3 7.
+  static constexpr int kTerms = T == Table::kNone ? 1 : 2;
+  static HEARTH_DEVICE void factors(const uint8_t* stage, int block, int g, int t, uint32_t (&a)[kPlanes * kTerms][4]) {
+    if constexpr (T == Table::kNone) {
+      codes(stage, block, g, t, a[0]);
+    } else {
+      const uint2 w = read2(stage + swizzle(block * 4 + t, 8 * g));
+      look_up_terms(w.x, a, 0);
+      look_up_terms(w.y, a, 1);
+    }
+  }
+  // The same as single bytes: of a table the value.
+  static HEARTH_DEVICE void values(const uint8_t* stage, int block, int g, int t, uint32_t (&a)[kPlanes][4]) {
     if constexpr (T == Table::kNone) {
       codes(stage, block, g, t, a[0]);
     } else {
@@ -255,15 +266,58 @@ struct IntFormat : IntShape<CodeBits, HighBits, Zero, S, T> {
   // them up at a time: codes below 8, codes from 8 on, and then the one of the two that bit 3 says.
   static HEARTH_DEVICE void look_up(uint32_t w, uint32_t (&a)[kPlanes][4], int row) {
     const uint32_t index = w & 0x77777777, which = (w >> 1 & 0x44444444) | 0x32103210;
-    look_up_plane<0>(index, which, a[0], row);
-    if constexpr (kPlanes == 2) look_up_plane<1>(index, which, a[1], row);
+    for_each_index<kPlanes>([&](auto plane) {
+      constexpr int kPlane = decltype(plane)::value;
+      constexpr uint32_t v0 = table_word(kPlane, 0), v1 = table_word(kPlane, 1), v2 = table_word(kPlane, 2),
+                         v3 = table_word(kPlane, 3);
+      a[kPlane][row] = permute(permute(v0, v1, index), permute(v2, v3, index), which);
+      a[kPlane][row + 2] = permute(permute(v0, v1, index >> 16), permute(v2, v3, index >> 16), which >> 16);
+    });
   }
-  template <int Plane>
-  static HEARTH_DEVICE void look_up_plane(uint32_t index, uint32_t which, uint32_t (&a)[4], int row) {
-    constexpr uint32_t v0 = table_word(Plane, 0), v1 = table_word(Plane, 1), v2 = table_word(Plane, 2),
-                       v3 = table_word(Plane, 3);
-    a[row] = __byte_perm(__byte_perm(v0, v1, index), __byte_perm(v2, v3, index), which);
-    a[row + 2] = __byte_perm(__byte_perm(v0, v1, index >> 16), __byte_perm(v2, v3, index >> 16), which >> 16);
+
+  // The terms of table values: a permutation whose selector has bit 3 set gives 0 or -1, the sign of the byte that the
+  // other bits select. So codes below 8 find low[code] in one table and the sign of high[code] in the other, codes from
+  // 8 on find high[code - 8] and the sign of low[code - 8], and the matrix unit, which has time, adds the two.
+  struct Terms {
+    int low = 0, high = 0;
+    bool found = false;
+  };
+  static constexpr int as_signed(uint32_t byte) { return static_cast<int>(byte) - (byte < 128 ? 0 : 256); }
+  static constexpr Terms table_terms(int plane, int i) {
+    const int below = as_signed(table_byte(plane, i)), above = as_signed(table_byte(plane, i + 8));
+    for (int signs = 0; signs < 4; ++signs) {
+      const int low_sign = -(signs & 1), high_sign = -(signs >> 1), low = below - high_sign, high = above - low_sign;
+      const bool bytes = low >= -128 && low < 128 && high >= -128 && high < 128;
+      if (bytes && (low < 0) == (low_sign < 0) && (high < 0) == (high_sign < 0)) return {low, high, true};
+    }
+    return {};
+  }
+  // Four of them, from i on: of codes below 8, or of those from 8 on.
+  static constexpr uint32_t term_word(int plane, int i, bool high) {
+    uint32_t word = 0;
+    for (int k = 0; k < 4; ++k) {
+      const Terms terms = table_terms(plane, i + k);
+      word |= (static_cast<uint32_t>(high ? terms.high : terms.low) & 255) << (8 * k);
+    }
+    return word;
+  }
+  static constexpr bool has_terms(int plane) {
+    for (int i = 0; i < 8; ++i) {
+      if (!table_terms(plane, i).found) return false;
+    }
+    return true;
+  }
+  static HEARTH_DEVICE void look_up_terms(uint32_t w, uint32_t (&a)[kPlanes * kTerms][4], int row) {
+    const uint32_t second = w >> 16, from_8 = w ^ 0x8888, second_from_8 = second ^ 0x8888;
+    for_each_index<kPlanes>([&](auto plane) {
+      constexpr int kPlane = decltype(plane)::value;
+      static_assert(has_terms(kPlane));
+      constexpr uint32_t l0 = term_word(kPlane, 0, false), l1 = term_word(kPlane, 4, false),
+                         h0 = term_word(kPlane, 0, true), h1 = term_word(kPlane, 4, true);
+      const uint32_t low = in_register(l0), high = in_register(h0);
+      a[2 * kPlane][row] = permute(low, l1, w), a[2 * kPlane][row + 2] = permute(low, l1, second);
+      a[2 * kPlane + 1][row] = permute(high, h1, from_8), a[2 * kPlane + 1][row + 2] = permute(high, h1, second_from_8);
+    });
   }
 };
 

@@ -41,7 +41,7 @@ HEARTH_DEVICE void half_fragments(const uint8_t* unit, const typename F::UnitSca
   const __half2 s2[2] = {__float2half2_rn(s.x * kFactor), __float2half2_rn(s.y * kFactor)};
   const __half2 m2[2] = {__float2half2_rn(m.x * kWeightScale), __float2half2_rn(m.y * kWeightScale)};
   uint32_t a[F::kPlanes][4];
-  F::factors(unit, kBlock, g, t, a);
+  F::values(unit, kBlock, g, t, a);
 #pragma unroll
   for (int i = 0; i < 4;
        ++i) {  // a[i]: row i % 2; elements 4 * (i / 2) .., or of both fours those that follow each other

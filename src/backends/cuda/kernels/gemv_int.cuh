@@ -133,15 +133,15 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
         int d[F::kPlanes][kTiles][4] = {};
 #pragma unroll
         for (int k = 0; k < kSetBlocks; ++k) {
-          uint32_t a[F::kPlanes][4];
+          uint32_t a[F::kPlanes * F::kTerms][4];
           F::factors(unit, kFirstBlock + k, g, t, a);
           const bool mine = b_block == kFirstBlock + k;
 #pragma unroll
           for (int i = 0; i < kTiles; ++i) {
             const uint32_t b0 = mine ? b[i].x : 0, b1 = mine ? b[i].y : 0;
 #pragma unroll
-            for (int plane_a = 0; plane_a < F::kPlanes; ++plane_a)
-              mma_s8<F::kSigned>(d[plane_a][i], a[plane_a], b0, b1);
+            for (int term = 0; term < F::kPlanes * F::kTerms; ++term)
+              mma_s8<F::kSigned>(d[term / F::kTerms][i], a[term], b0, b1);
           }
         }
         Pair s, m;
