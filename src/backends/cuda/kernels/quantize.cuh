@@ -32,51 +32,75 @@ HEARTH_DEVICE void read_eight(const float* x, int first, int cols, float (&v)[8]
   }
 }
 
+// The larger one; NaN when one is.
+HEARTH_DEVICE float max_or_nan(float a, float b) {
+  float d;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b));
+  return d;
+}
+
 // A row as integers (IntRows), by all threads of a block; cols is a multiple of 32. x, norm and codes are aligned to 16
-// bytes. Returns this thread's part of the sum of squares of x. Without a barrier at its end.
+// bytes. Returns this thread's part of the sum of squares of x, with a norm. Without a barrier at its end.
+//
+// Each block of a product of one row does this for itself before it multiplies, so that a token takes longer by it: a
+// loop of twice as many instructions, with its loads one after the other, cost 3.5 %. 32 columns none of which exceeds
+// 2^-100 become zeros.
 HEARTH_DEVICE float quantize_row(const float* x, const float* norm, float scale, int cols, int blocks, int limit,
                                  uint8_t* codes, float* scales, int32_t* sums) {
-  float squares = 0;
+  auto read = [&](const float* from, int chunk, float(&v)[8]) {
+    float4 a{}, b{};
+    if (8 * chunk < cols) {
+      a = *reinterpret_cast<const float4*>(from + 8 * chunk),
+      b = *reinterpret_cast<const float4*>(from + 8 * chunk + 4);
+    }
+    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+  };
+  const float most = static_cast<float>(limit), unit = 1.0f / most;
+  float squares = 0, v[8], next[8];
+  read(x, threadIdx.x, next);
   for (int chunk = threadIdx.x; chunk < 4 * blocks; chunk += blockDim.x) {  // whole warps, as blocks % 8 == 0
-    float v[8];
-    read_eight(x, 8 * chunk, cols, v);
+    float w[8];
+    if (norm != nullptr) read(norm, chunk, w);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) squares += v[i] * v[i];
-    if (norm != nullptr && 8 * chunk < cols) {
-      float w[8];
-      read_eight(norm, 8 * chunk, cols, w);
+    for (int i = 0; i < 8; ++i) v[i] = next[i];
+    read(x, chunk + blockDim.x, next);
+    if (norm != nullptr) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) v[i] *= scale * w[i];
+      for (int i = 0; i < 8; ++i) {
+        squares += v[i] * v[i];
+        v[i] *= scale * w[i];
+      }
     }
     float largest = 0;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) largest = fmaxf(largest, fabsf(v[i]));
-    largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
-    largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
-    const float inverse = largest > 0 ? static_cast<float>(limit) / largest : 0.0f;
-    uint32_t hi[2] = {}, lo[2] = {};
-    int sum = 0;
+    for (int i = 0; i < 8; ++i) largest = max_or_nan(largest, fabsf(v[i]));
+    largest = max_or_nan(largest, __shfl_xor_sync(~0u, largest, 1));
+    largest = max_or_nan(largest, __shfl_xor_sync(~0u, largest, 2));
+    const float inverse = largest > 0x1p-100f ? most / largest : 0.0f;
+    // The sum with 1.5 * 2^23 is rounded to an integer, in the low bits of the float. With 128 more, the second byte is
+    // hi and the first is lo with its highest bit turned.
+    constexpr float kRound = 0x1.8p23f + 128;
+    uint32_t bits[8], sum = 0;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      const int code = min(max(__float2int_rn(v[i] * inverse), -limit), limit);
-      sum += code;
-      const int high = (code + 128) >> 8;
-      hi[i / 4] |= static_cast<uint32_t>(high & 255) << (8 * (i % 4));
-      lo[i / 4] |= static_cast<uint32_t>((code - high * 256) & 255) << (8 * (i % 4));
+      bits[i] = __float_as_uint(v[i] * inverse + kRound);
+      sum += bits[i] - 0x4b400080u;  // kRound
     }
-    const int block = chunk / 4;
-    uint8_t* to = codes + block * 64 + chunk % 4 * 8;
+    uint32_t hi[2], lo[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const uint32_t first = permute(bits[4 * i], bits[4 * i + 1], 0x5410),
+                     second = permute(bits[4 * i + 2], bits[4 * i + 3], 0x5410);
+      hi[i] = permute(first, second, 0x7531);
+      lo[i] = permute(first, second, 0x6420) ^ 0x80808080;
+    }
+    const int block = chunk >> 2, quarter = chunk & 3;
+    uint8_t* to = codes + block * 64 + quarter * 8;
     *reinterpret_cast<uint2*>(to) = {hi[0], hi[1]};
     *reinterpret_cast<uint2*>(to + 32) = {lo[0], lo[1]};
     sum += __shfl_xor_sync(~0u, sum, 1);
-    if (chunk % 2 == 0) sums[2 * block + chunk % 4 / 2] = sum;
-    // A NaN must reach the result; the largest of numbers and NaN is a number.
-    float poison = 0;
-#pragma unroll
-    for (int i = 0; i < 8; ++i) poison += v[i] * 0.0f;
-    poison += __shfl_xor_sync(~0u, poison, 1);
-    poison += __shfl_xor_sync(~0u, poison, 2);
-    if (chunk % 4 == 0) scales[block] = largest / static_cast<float>(limit) + poison;
+    if (quarter % 2 == 0) sums[2 * block + quarter / 2] = static_cast<int32_t>(sum);
+    if (quarter == 0) scales[block] = largest * unit;
   }
   return squares;
 }
