@@ -37,6 +37,15 @@ HEARTH_DEVICE const uint8_t* panel_address(const LinearParams& p, int local) {
   return p.parts[part].weights + static_cast<size_t>(panel - p.parts[part].first_panel) * p.panel_bytes;
 }
 
+// What a thread writes.
+struct Output {
+  const LinearPart* to;
+  int col;
+  size_t place;
+  bool there;
+  float residual;
+};
+
 // kTokens (1, 2 or 4) rows of x to a product of the matrix unit, kTiles such products. kFused: the one row of x is
 // normalized and rounded here, by every block for itself.
 template <class F, int kTokens, int kTiles, bool kFused>
@@ -53,29 +62,31 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
   uint8_t* ring = shared + warp * (kStages * F::kUnitBytes);
   float* partial = reinterpret_cast<float*>(shared + p.partial_offset);
 
-  const int per_task = p.glu != kNoActivation ? 2 : 1;
-  const int tasks =
-      (p.tasks - static_cast<int>(blockIdx.x) + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
-  const int panels = tasks * per_task;
+  const int glu = p.glu != kNoActivation ? 1 : 0;  // two panels to a task
+  // Counting the panels takes a division, which the first loads need not wait for.
+  auto has_panel = [&](int panel) { return static_cast<int>(blockIdx.x + (panel >> glu) * gridDim.x) < p.tasks; };
 
   UnitCursor ahead{0, warp};
   while (ahead.unit >= p.units) ahead.unit -= p.units, ++ahead.panel;
   UnitCursor now = ahead;
   const uint32_t ring_address = shared_address(ring);
   uint32_t fill = 0;  // offset of the stage that is filled next
-  const uint8_t* ahead_panel = ahead.panel < panels ? panel_address(p, ahead.panel) : nullptr;
+  const uint8_t* ahead_panel = has_panel(ahead.panel) ? panel_address(p, ahead.panel) : nullptr;
   auto load_ahead = [&] {
-    if (ahead.panel < panels) {
+    if (has_panel(ahead.panel)) {
       F::load(ring_address + fill, ahead_panel, p, ahead.unit, lane);
       const int before = ahead.panel;
       ahead.advance(p.units);
-      if (ahead.panel != before && ahead.panel < panels) ahead_panel = panel_address(p, ahead.panel);
+      if (ahead.panel != before && has_panel(ahead.panel)) ahead_panel = panel_address(p, ahead.panel);
     }
     copy_async_commit();
     fill = fill + F::kUnitBytes == kStages * F::kUnitBytes ? 0 : fill + F::kUnitBytes;
   };
 #pragma unroll
   for (int i = 0; i < kStages - 1; ++i) load_ahead();
+  const int tasks =
+      (p.tasks - static_cast<int>(blockIdx.x) + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
+  const int panels = tasks << glu;
 
   const int rows = row_count(p.step, p.logit_rows);
   if (p.wait_at_end == 0) grid_wait();
@@ -196,9 +207,16 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
         }
       }
     }
-    __syncthreads();
-
-    // Sums of the warps, in their order, and all that follows the product.
+    // Before the barrier, while slower warps multiply: all that an output needs beside the sums.
+    auto output = [&](int i) {
+      const int task = blockIdx.x + ((batch >> glu) + i / (16 * kRows)) * gridDim.x, row = i % (16 * kRows) / 16;
+      const LinearPart& to = p.parts[glu ? 0 : part_of_panel(p, task)];
+      const int col = (task - to.first_panel) * 16 + i % 16;
+      Output o{&to, col, static_cast<size_t>(row) * to.rows + col, row < rows && col < to.rows, 0.0f};
+      if (o.there && p.residual != nullptr) o.residual = p.residual[o.place];
+      return o;
+    };
+    Output o = output(threadIdx.x);
     float x_factor = 1;
     if constexpr (kFused) {
       if (p.norm != nullptr) {
@@ -207,25 +225,23 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
         x_factor = rsqrtf(squares / static_cast<float>(p.cols) + p.eps);
       }
     }
-    auto sum_of = [&](int panel, int at) {
-      const float* from = partial + panel * slots * (16 * kRows) + at;
-      float v = 0;
-      for (int s = 0; s < slots; ++s) v += from[s * (16 * kRows)];
-      return v;
-    };
-    for (int i = threadIdx.x; i < (batch_end - batch) / per_task * (16 * kRows); i += kGemvThreads) {
-      const int local = i / (16 * kRows), at = i % (16 * kRows), row = at / 16;
-      const int task = blockIdx.x + (batch / per_task + local) * gridDim.x;
-      if (row >= rows) continue;
-      const LinearPart& to = p.parts[p.glu == kNoActivation ? part_of_panel(p, task) : 0];
-      const int col = (task - to.first_panel) * 16 + at % 16;
-      if (col >= to.rows) continue;
-      const size_t place = static_cast<size_t>(row) * to.rows + col;
-      const float residual = p.residual != nullptr ? p.residual[place] : 0.0f;
-      const float y = x_factor * sum_of(local * per_task, at);
-      to.out[place] =
-          finish_product(p, p.glu != kNoActivation, to, col, y, [&] { return x_factor * sum_of(local * 2 + 1, at); }) +
-          residual;
+    __syncthreads();
+
+    // Sums of the warps, in their order, and all that follows the product.
+    const int outputs = ((batch_end - batch) >> glu) * (16 * kRows);
+    for (int i = threadIdx.x; i < outputs; i += kGemvThreads) {
+      if (i >= kGemvThreads) o = output(i);
+      if (!o.there) continue;
+      const int local = i / (16 * kRows) << glu, at = i % (16 * kRows);
+      auto product = [&](int panel) {
+        const float* from = partial + panel * slots * (16 * kRows) + at;
+        float v = 0;
+#pragma unroll kGemvWarps
+        for (int s = 0; s < slots; ++s) v += from[s * (16 * kRows)];
+        return x_factor * v;
+      };
+      o.to->out[o.place] =
+          finish_product(p, glu, *o.to, o.col, product(local), [&] { return product(local + 1); }) + o.residual;
     }
     __syncthreads();
   }
