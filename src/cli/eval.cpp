@@ -21,6 +21,9 @@ struct EvalFlags {
   bool json = false;
 };
 
+// Least tokens of a text: a position has logits, and from the second on a token that was to be expected.
+constexpr int64_t kLeastPositions = 1, kLeastPredicted = 2;
+
 // What is kept of one position: log-sum-exp of its logits and, when asked for, its best log-probabilities.
 struct Position {
   double lse = 0;
@@ -64,12 +67,14 @@ Result<Loaded> load(const ModelFlags& flags) {
   return loaded;
 }
 
-// The first ids of the text, as the model tokenizes it.
-Result<std::vector<int32_t>> text_ids(const EvalFlags& flags, const Model& model) {
+// The first ids of the text, as the model tokenizes it; at least so many.
+Result<std::vector<int32_t>> text_ids(const EvalFlags& flags, const Model& model, int64_t least) {
   HEARTH_ASSIGN(std::string text, read_text(flags.text_file));
   HEARTH_ASSIGN(std::vector<int32_t> ids, model.text().tokenize(text, /*special=*/false, /*add_special=*/true));
   if (std::ssize(ids) > flags.max_tokens) ids.resize(static_cast<size_t>(flags.max_tokens));
-  if (ids.size() < 2) return fail(ErrorCode::kUsage, "{} has fewer than two tokens", flags.text_file);
+  if (std::ssize(ids) < least) {
+    return fail(ErrorCode::kUsage, "{} has {} tokens; {} or more would work", flags.text_file, ids.size(), least);
+  }
   return ids;
 }
 
@@ -91,7 +96,7 @@ std::vector<TokenLogprob> best_logprobs(std::span<const float> logits, double ls
 
 Result<void> eval_logits(EvalFlags& flags) {
   HEARTH_ASSIGN(Loaded loaded, load(flags.model));
-  HEARTH_ASSIGN(std::vector<int32_t> ids, text_ids(flags, *loaded.model));
+  HEARTH_ASSIGN(std::vector<int32_t> ids, text_ids(flags, *loaded.model, kLeastPositions));
   nlohmann::ordered_json document = {{"ids", ids}, {"rows", nlohmann::ordered_json::array()}};
   HEARTH_TRY(for_each_position(*loaded.engine, ids, loaded.model->info().vocab_size,
                                [&](int64_t, std::span<const float> logits) {
@@ -107,7 +112,7 @@ Result<void> eval_logits(EvalFlags& flags) {
 
 Result<void> eval_ppl(EvalFlags& flags) {
   HEARTH_ASSIGN(Loaded loaded, load(flags.model));
-  HEARTH_ASSIGN(std::vector<int32_t> ids, text_ids(flags, *loaded.model));
+  HEARTH_ASSIGN(std::vector<int32_t> ids, text_ids(flags, *loaded.model, kLeastPredicted));
   double sum = 0;
   HEARTH_TRY(for_each_position(*loaded.engine, ids, loaded.model->info().vocab_size,
                                [&](int64_t position, std::span<const float> logits) {
@@ -149,7 +154,7 @@ Result<void> eval_kl(EvalFlags& flags) {
   std::vector<int32_t> ids;
   {
     HEARTH_ASSIGN(Loaded loaded, load(reference_flags));
-    HEARTH_ASSIGN(ids, text_ids(flags, *loaded.model));
+    HEARTH_ASSIGN(ids, text_ids(flags, *loaded.model, kLeastPositions));
     HEARTH_TRY(for_each_position(*loaded.engine, ids, loaded.model->info().vocab_size,
                                  [&](int64_t, std::span<const float> logits) {
                                    Position position{.lse = log_sum_exp(logits)};
@@ -197,21 +202,22 @@ Result<void> eval_kl(EvalFlags& flags) {
 void add_eval(CLI::App& app, Body& chosen) {
   CLI::App* eval = app.add_subcommand("eval", "Measure how exact a model runs here");
   eval->require_subcommand(1);
-  auto add = [&](const char* name, const char* what, Result<void> (*body)(EvalFlags&)) {
+  auto add = [&](const char* name, const char* what, Result<void> (*body)(EvalFlags&), int64_t least) {
     auto flags = std::make_shared<EvalFlags>();
     CLI::App* command = add_command(*eval, name, what, chosen, [flags, body] { return body(*flags); });
     add_model_flags(*command, flags->model);
     command->add_option("-f,--file", flags->text_file, "The text; -: stdin")->required();
     command->add_option("--tokens", flags->max_tokens, "Use at most this many tokens of it")
-        ->transform(whole_number<int64_t>(2, 1 << 20));
+        ->transform(whole_number<int64_t>(least, 1 << 20));
     return std::pair(command, flags);
   };
-  auto [logits, logits_flags] =
-      add("logits", "Print each position's log-sum-exp and best log-probabilities as JSON", eval_logits);
+  auto [logits, logits_flags] = add("logits", "Print each position's log-sum-exp and best log-probabilities as JSON",
+                                    eval_logits, kLeastPositions);
   logits->add_option("--top", logits_flags->top, "How many of the best")->transform(whole_number<int32_t>(1, 1 << 20));
-  auto [ppl, ppl_flags] = add("ppl", "Perplexity of a text", eval_ppl);
+  auto [ppl, ppl_flags] = add("ppl", "Perplexity of a text", eval_ppl, kLeastPredicted);
   ppl->add_flag("--json", ppl_flags->json, "Print one JSON object");
-  auto [kl, kl_flags] = add("kl", "Divergence from the reference device, or from another file", eval_kl);
+  auto [kl, kl_flags] =
+      add("kl", "Divergence from the reference device, or from another file", eval_kl, kLeastPositions);
   kl->add_option("--reference", kl_flags->reference, "A GGUF file to compare with instead");
   kl->add_flag("--json", kl_flags->json, "Print one JSON object");
 }

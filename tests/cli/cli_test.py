@@ -594,6 +594,11 @@ class Tools(unittest.TestCase):
         text = "The quick brown fox jumps over the lazy dog. " * 4
         kl = json.loads(hearth("eval", "kl", MODEL, "-f", "-", "--json", stdin=text).stdout)
         self.assertLess(kl["mean_kl"], 1e-4)
+        one = json.loads(hearth("eval", "kl", MODEL, "-f", "-", "--json", "--tokens", "1", stdin=text).stdout)
+        self.assertEqual(one["positions"], 1)
+        none = hearth("eval", "ppl", MODEL, "-f", "-", "--tokens", "1", stdin=text)
+        self.assertEqual(none.returncode, 2)
+        self.assertIn("from 2 to", none.stderr)
         ppl = json.loads(hearth("eval", "ppl", MODEL, "-f", "-", "--json", stdin=text).stdout)
         self.assertGreater(ppl["perplexity"], 1)
         logits = json.loads(hearth("eval", "logits", MODEL, "-f", "-", "--top", "5", stdin=text).stdout)
