@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <random>
 
 #include "cli/command.h"
@@ -14,6 +15,8 @@ namespace {
 struct BenchFlags {
   ModelFlags model;
   std::vector<int64_t> prefill, depths;  // without either: the defaults that the model's context takes
+  std::vector<int64_t> first_token;      // prompt lengths
+  int64_t prompts = 100;                 // of each of these lengths
   int64_t decode_tokens = 64;
   int64_t sequences = 1;
   int64_t rounds = 3;
@@ -52,6 +55,17 @@ struct Row {
   double rate() const { return median(rates); }
   double bytes_per_second() const {
     return static_cast<double>(bytes_per_step) * rate() / static_cast<double>(work.sequences);
+  }
+};
+
+// How long callers wait for the first token of a prompt.
+struct FirstToken {
+  int64_t tokens = 0;
+  std::vector<double> seconds;  // of each prompt, ascending
+
+  // The least that `share` of the prompts do not exceed.
+  double quantile(double share) const {
+    return seconds[static_cast<size_t>(std::ceil(share * static_cast<double>(seconds.size()))) - 1];
   }
 };
 
@@ -134,6 +148,24 @@ class Bench {
     return static_cast<double>(tokens) / std::chrono::duration<double>(end - begin).count();
   }
 
+  // Prompts that nothing in the cache begins like, one after the other.
+  Result<FirstToken> first_token(int64_t tokens) {
+    FirstToken result{.tokens = tokens};
+    for (int64_t i = 0; i < flags_.prompts; ++i) {
+      Request request{.prompt = random_prompt(tokens, static_cast<uint64_t>((tokens << 20) + i)), .max_tokens = 1};
+      const Clock::time_point submitted = Clock::now();
+      HEARTH_ASSIGN(Generation generation, engine_.submit(std::move(request)));
+      while (std::optional<Event> event = generation.next()) {
+        if (std::holds_alternative<TokenEvent>(*event)) {
+          result.seconds.push_back(std::chrono::duration<double>(Clock::now() - submitted).count());
+        }
+        if (auto* failed = std::get_if<Failed>(&*event)) return std::move(failed->error);
+      }
+    }
+    std::ranges::sort(result.seconds);
+    return result;
+  }
+
   size_t bytes_per_step(int64_t depth) const {
     return model_.info().bytes_per_token +
            model_.kv_bytes_read(depth + flags_.decode_tokens / 2) * static_cast<size_t>(flags_.sequences);
@@ -188,7 +220,8 @@ class Bench {
   Engine& engine_;
 };
 
-nlohmann::ordered_json json_of(const std::vector<Row>& rows, const ModelInfo& info, double peak, int64_t rounds) {
+nlohmann::ordered_json json_of(const std::vector<Row>& rows, const std::vector<FirstToken>& first_tokens,
+                               const ModelInfo& info, double peak, int64_t rounds) {
   nlohmann::ordered_json document = {{"model", info.name},     {"path", info.path},
                                      {"device", info.device},  {"threads", info.threads},
                                      {"read_bandwidth", peak}, {"bytes_per_token", info.bytes_per_token},
@@ -203,10 +236,17 @@ nlohmann::ordered_json json_of(const std::vector<Row>& rows, const ModelInfo& in
                                    {"bytes_per_second", row.bytes_per_second()},
                                    {"share_of_bandwidth", row.bytes_per_second() / peak}});
   }
+  for (const FirstToken& first : first_tokens) {
+    document["first_token"].push_back({{"tokens", first.tokens},
+                                       {"prompts", first.seconds.size()},
+                                       {"p50_seconds", first.quantile(0.5)},
+                                       {"p99_seconds", first.quantile(0.99)}});
+  }
   return document;
 }
 
-void print_table(const std::vector<Row>& rows, const ModelInfo& info, double peak, const EarlierRun* earlier) {
+void print_table(const std::vector<Row>& rows, const std::vector<FirstToken>& first_tokens, const ModelInfo& info,
+                 double peak, const EarlierRun* earlier) {
   print("{} ({}) on {}\nread bandwidth {:.1f} GB/s, weights read per token {:.3f} GB\n", info.name,
         bytes_text(static_cast<double>(info.file_bytes)), info.device, peak / 1e9,
         static_cast<double>(info.bytes_per_token) / 1e9);
@@ -239,6 +279,10 @@ void print_table(const std::vector<Row>& rows, const ModelInfo& info, double pea
   for (const EarlierRun::Figure& other : others) {
     print("{:<28}{:51} {:>10.2f} only in {}\n", other.work.name(), "", other.rate, earlier->path);
   }
+  for (const FirstToken& first : first_tokens) {
+    print("first token of a prompt of {}: p50 {:.2f} ms, p99 {:.2f} ms ({} prompts)\n", first.tokens,
+          1e3 * first.quantile(0.5), 1e3 * first.quantile(0.99), first.seconds.size());
+  }
 }
 
 Result<void> bench(BenchFlags& flags) {
@@ -255,6 +299,7 @@ Result<void> bench(BenchFlags& flags) {
   auto decode_tokens = [&](int64_t depth) { return std::max<int64_t>(depth, 1) + flags.decode_tokens + 1; };
   if (flags.model.model.context_tokens == 0) {
     int64_t deepest = std::max(std::ranges::max(flags.prefill), std::ranges::max(flags.depths));
+    for (int64_t tokens : flags.first_token) deepest = std::max(deepest, tokens);
     flags.model.model.context_tokens = deepest + 2048 + flags.sequences * (deepest + flags.decode_tokens + 32);
   }
   flags.model.engine.max_sequences = std::max(flags.model.engine.max_sequences, flags.sequences);
@@ -265,6 +310,7 @@ Result<void> bench(BenchFlags& flags) {
   int64_t longest = 0;
   for (int64_t tokens : flags.prefill) longest = std::max(longest, prefill_tokens(tokens));
   for (int64_t depth : flags.depths) longest = std::max(longest, decode_tokens(depth));
+  for (int64_t tokens : flags.first_token) longest = std::max(longest, prefill_tokens(tokens));
   if (longest > most) {
     return fail(ErrorCode::kUsage,
                 "a sequence of {} tokens was asked for, but the context takes {}; -c sets it, up to the {} that the "
@@ -296,13 +342,18 @@ Result<void> bench(BenchFlags& flags) {
       progress.show(fmt::format("round {} of {}", round + 1, flags.rounds));
     }
   }
+  std::vector<FirstToken> first_tokens;
+  for (int64_t tokens : flags.first_token) {
+    progress.show(fmt::format("first tokens of prompts of {}", tokens));
+    HEARTH_ASSIGN(first_tokens.emplace_back(), bench.first_token(tokens));
+  }
   progress.clear();
 
   double peak = median(bandwidth);
   if (flags.json) {
-    print("{}\n", json_of(rows, model->info(), peak, flags.rounds).dump(2));
+    print("{}\n", json_of(rows, first_tokens, model->info(), peak, flags.rounds).dump(2));
   } else {
-    print_table(rows, model->info(), peak, earlier ? &*earlier : nullptr);
+    print_table(rows, first_tokens, model->info(), peak, earlier ? &*earlier : nullptr);
   }
   return {};
 }
@@ -335,6 +386,9 @@ void add_bench(CLI::App& app, Body& chosen) {
   };
   list("--prefill", flags->prefill, "Prompt lengths to measure; else 512", 1);
   list("--depth", flags->depths, "Context lengths at which decode is measured; else 0,512,4096", 0);
+  list("--first-token", flags->first_token, "Prompt lengths of which the wait for the first token is measured", 1);
+  command->add_option("--prompts", flags->prompts, "Prompts of each of these lengths")
+      ->transform(whole_number<int64_t>(1, 100000));
   command->add_option("--decode-tokens", flags->decode_tokens, "Tokens decoded for each measurement")
       ->transform(whole_number<int64_t>(2, 100000));
   command->add_option("--sequences", flags->sequences, "Sequences that decode at the same time")

@@ -553,6 +553,12 @@ class Tools(unittest.TestCase):
         self.assertTrue(all(r["tokens_per_second"] > 0 for r in document["results"]))
         self.assertGreater(document["read_bandwidth"], 1e8)
         self.assertEqual(document["threads"], 2)
+        self.assertNotIn("first_token", document)
+        done = hearth("bench", MODEL, "--json", "--prefill", "32", "--depth", "0", "--decode-tokens", "4", "--rounds", "1",
+                      "--first-token", "8,40", "--prompts", "3")
+        waits = json.loads(done.stdout)["first_token"]
+        self.assertEqual([(w["tokens"], w["prompts"]) for w in waits], [(8, 3), (40, 3)])
+        self.assertTrue(all(0 < w["p50_seconds"] <= w["p99_seconds"] for w in waits), waits)
         for prefill, depth, tokens in ((32, 600, 8), (32, 500, 40), (512, 0, 8)):
             args = ["--prefill", str(prefill), "--depth", str(depth), "--decode-tokens", str(tokens)]
             done = hearth("bench", MODEL, "-c", "512", "--rounds", "1", *args)
