@@ -46,6 +46,7 @@ struct PanelView {
   const uint8_t* sub_scales;
   const uint16_t* scales;
   int64_t cols;
+  int64_t next_bytes;  // to the panel that will be read after this one; 0: there is none
 };
 
 // Rows of activations as integers, for formats with integer codes: x = scale * code, a scale per kActBlock. Within

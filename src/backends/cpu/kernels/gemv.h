@@ -31,8 +31,9 @@ template <int R>
 constexpr int kChains = 1;
 #endif
 
-// Bytes ahead of the codes that are fetched; the processor's own prefetcher stops at page borders.
-constexpr int64_t kPrefetchBytes = 1024;
+// How far ahead of the codes that are read memory is fetched, into the L2 cache: the L1 cache waits for too few lines
+// at a time, and the processor's own prefetcher stops at page borders.
+constexpr int64_t kPrefetchBytes = 16384;
 
 template <class F, int R>
 struct IntDot {
@@ -44,12 +45,13 @@ struct IntDot {
   const int32_t* sums16[R];
   const int32_t* sums32[R];
   const float* totals[R];
+  int64_t ahead = 0;  // bytes from codes to those that are fetched with them
 
   // sum[r] = the integer products of the 16 elements from e on.
   template <int Half>
   HEARTH_INLINE void add16(int64_t e, I32x16 (&sum)[R][kChain]) const {
     const uint8_t* lines = panel.codes + e / F::kLineElems * 64;
-    for (int64_t b = 0; b < 16 / F::kLineElems; ++b) __builtin_prefetch(lines + kPrefetchBytes + 64 * b);
+    for (int64_t b = 0; b < 16 / F::kLineElems; ++b) __builtin_prefetch(lines + ahead + 64 * b, 0, 2);
 #if defined(__ARM_FEATURE_DOTPROD)
     if constexpr (kAsQuads<F>) {
       Digits x[R];
@@ -63,7 +65,7 @@ struct IntDot {
     each_pair16<F, Half>(lines, high_line<F>(panel, e), [&]<int I>(I32x16 pair) {
       for (int r = 0; r < R; ++r) {
         I32x16& s = sum[r][I % kChain];
-        s = dot_halves(s, pair, broadcast_pair(codes[r] + e + 2 * I));
+        s = dot_halves(s, pair, broadcast_bits(codes[r] + e + 2 * I));
       }
     });
   }
@@ -95,8 +97,28 @@ struct IntDot {
     return mul(to_f32(total(sum)), set1(scales[r][block]));
   }
 
-  HEARTH_INLINE void plain(F32x16 (&acc)[R]) const {
+  // Before a span is read: says where the codes are that add16() fetches, and fetches the rest of that span. Past the
+  // end of the panel it is the next one's.
+  HEARTH_INLINE void look_ahead(int64_t span) {
+    constexpr int64_t kCodeBytes = F::kSpan / F::kLineElems * 64, kHalfBytes = F::kHalves * 2 * kLanes;
+    constexpr int64_t kHighBytes = F::kSpan * F::kHighBits * 2;
+    constexpr int64_t kSpans = (kPrefetchBytes + kCodeBytes - 1) / kCodeBytes;
+    const int64_t spans = panel.cols / F::kSpan;
+    int64_t to = span + kSpans, next = 0;
+    if (to >= spans) to = to - spans < spans ? to - spans : span, next = panel.next_bytes;
+    ahead = next + (to - span) * kCodeBytes;
+    auto fetch = [&]<int64_t Bytes>(const void* plane) {
+      const auto* from = static_cast<const uint8_t*>(plane) + next + to * Bytes;
+      for (int64_t b = 0; b < Bytes; b += 64) __builtin_prefetch(from + b, 0, 2);
+    };
+    fetch.template operator()<kHighBytes>(panel.high);
+    fetch.template operator()<F::kSubBytes>(panel.sub_scales);
+    fetch.template operator()<kHalfBytes>(panel.scales);
+  }
+
+  HEARTH_INLINE void plain(F32x16 (&acc)[R]) {
     for (int64_t block = 0; block < panel.cols / 32; ++block) {
+      if (block % (F::kSpan / 32) == 0) look_ahead(block / (F::kSpan / 32));
       I32x16 sum[R][kChain];
       begin32(sum, block);
       add16<0>(block * 32, sum);
@@ -161,10 +183,11 @@ struct IntDot {
   // Formats with sub-scales. Loops that stay loops: eight blocks unrolled are more than the compiler keeps in registers
   // (it then leaves the loops over rows rolled, their sums in memory). The minimums go apart, or their sums would not
   // fit beside the others.
-  HEARTH_INLINE void spans(F32x16 (&acc)[R]) const {
+  HEARTH_INLINE void spans(F32x16 (&acc)[R]) {
     constexpr int64_t kSpanBlocks = F::kSpan / 32, kQuadBlocks = kSpanBlocks / F::kQuads;
     int64_t blocks = panel.cols / 32;
     for (int64_t span = 0, first = 0; first < blocks; ++span, first += kSpanBlocks) {
+      look_ahead(span);
       SubScales<F> sub = sub_scales<F>(panel, span);
       if constexpr (F::kHalves == 0) {
         int64_t end = first + kSpanBlocks < blocks ? first + kSpanBlocks : blocks;

@@ -23,31 +23,32 @@ enum class ScaleKind { kHalf, kHalfMin, kHalf64, kSixBit, kByte, kNibble, kSix16
 struct ScaleFacts {
   int64_t group;   // elements that share a (sub-)scale
   int64_t span;    // elements that share what lies in the scales plane, or the lines of sub-scales
+  int64_t lines;   // of sub-scales for each span
   int64_t halves;  // f16 per row in the scales plane for each span: d, then a minimum or other bits
   bool min;
 };
 constexpr ScaleFacts scale_facts(ScaleKind kind) {
   switch (kind) {
     case ScaleKind::kHalf:
-      return {32, 32, 1, false};
+      return {32, 32, 0, 1, false};
     case ScaleKind::kHalfMin:
-      return {32, 32, 2, true};
+      return {32, 32, 0, 2, true};
     case ScaleKind::kHalf64:
-      return {32, 64, 1, false};
+      return {32, 64, 0, 1, false};
     case ScaleKind::kSixBit:
-      return {32, 256, 2, true};
+      return {32, 256, 3, 2, true};
     case ScaleKind::kByte:
-      return {16, 256, 1, false};
+      return {16, 256, 4, 1, false};
     case ScaleKind::kNibble:
-      return {16, 256, 2, true};
+      return {16, 256, 4, 2, true};
     case ScaleKind::kSix16:
-      return {16, 256, 1, false};
+      return {16, 256, 3, 1, false};
     case ScaleKind::kSix32:
-      return {32, 256, 2, false};
+      return {32, 256, 1, 2, false};
     case ScaleKind::kE8M0:
-      return {32, 128, 0, false};
+      return {32, 128, 1, 0, false};
     case ScaleKind::kE4M3:
-      return {16, 64, 0, false};
+      return {16, 64, 1, 0, false};
   }
   return {};
 }
@@ -59,7 +60,7 @@ struct Planar {
   static constexpr ScaleKind kScale = Kind;
   static constexpr int64_t kLineElems = 32 / CodeBits;  // elements in one 64-byte line
   static constexpr int64_t kGroup = scale_facts(Kind).group, kSpan = scale_facts(Kind).span;
-  static constexpr int64_t kHalves = scale_facts(Kind).halves;
+  static constexpr int64_t kSubBytes = scale_facts(Kind).lines * 64, kHalves = scale_facts(Kind).halves;
   static constexpr bool kMin = scale_facts(Kind).min;
   static constexpr int64_t kQuads = kSpan / kGroup / 4;  // lines of four sub-scales, unpacked to bytes, in a span
   static constexpr bool kPlain = kQuads == 0;            // no sub-scales
@@ -234,14 +235,14 @@ HEARTH_INLINE SubScales<F> sub_scales(const PanelView& p, int64_t span) {
   const I32x16 low6 = set1(0x3f3f3f3f), low4 = set1(0x0f0f0f0f), high2 = set1(0x30303030);
   SubScales<F> out;
   if constexpr (F::kScale == ScaleKind::kSixBit) {
-    const uint8_t* line = p.sub_scales + span * 192;
+    const uint8_t* line = p.sub_scales + span * F::kSubBytes;
     I32x16 s0 = load(line), s1 = load(line + 64), s2 = load(line + 128);
     out.scale[0] = bit_and(s0, low6);
     out.min[0] = bit_and(s1, low6);
     out.scale[1] = bit_or(bit_and(s2, low4), bit_and(shift<2>(s0), high2));
     out.min[1] = bit_or(bit_and(shift<4>(s2), low4), bit_and(shift<2>(s1), high2));
   } else if constexpr (F::kScale == ScaleKind::kSix16) {
-    const uint8_t* line = p.sub_scales + span * 192;
+    const uint8_t* line = p.sub_scales + span * F::kSubBytes;
     I32x16 s0 = load(line), s1 = load(line + 64), s2 = load(line + 128);
     out.scale[0] = bit_or(bit_and(s0, low4), bit_and(shift<-4>(s2), high2));
     out.scale[1] = bit_or(bit_and(s1, low4), bit_and(shift<-2>(s2), high2));
@@ -249,14 +250,14 @@ HEARTH_INLINE SubScales<F> sub_scales(const PanelView& p, int64_t span) {
     out.scale[3] = bit_or(bit_and(shift<4>(s1), low4), bit_and(shift<2>(s2), high2));
   } else if constexpr (F::kScale == ScaleKind::kSix32) {
     const I32x16 bytes01 = set1(0x00003030), bytes23 = set1(0x30300000);
-    I32x16 low = load(p.sub_scales + span * 64), pairs = load_u16(p.scales + span * 32 + 16);
+    I32x16 low = load(p.sub_scales + span * F::kSubBytes), pairs = load_u16(p.scales + span * 32 + 16);
     out.scale[0] =
         bit_or(bit_and(low, low4), bit_or(bit_and(shift<-4>(pairs), bytes01), bit_and(shift<-16>(pairs), bytes23)));
     out.scale[1] = bit_or(bit_and(shift<4>(low), low4),
                           bit_or(bit_and(shift<-2>(pairs), bytes01), bit_and(shift<-14>(pairs), bytes23)));
   } else {
     for (int64_t q = 0; q < F::kQuads; ++q) {
-      I32x16 line = load(p.sub_scales + (span * F::kQuads + q) * 64);
+      I32x16 line = load(p.sub_scales + span * F::kSubBytes + q * 64);
       if constexpr (F::kScale == ScaleKind::kNibble) {
         out.scale[q] = bit_and(line, low4);
         out.min[q] = bit_and(shift<4>(line), low4);

@@ -141,7 +141,7 @@ class GemvStep : public LinearStep {
         prepare_row(0, norm_ ? at<float>(worker.scratch, float_row_) : nullptr, ints);
       }
       int64_t end = std::min(panels_, (t + 1) * tile_panels_);
-      for (int64_t p = t * tile_panels_; p < end; ++p) panel(p, rows, ints, floats, worker);
+      for (int64_t p = t * tile_panels_; p < end; ++p) panel(p, p + 1 == end, rows, ints, floats, worker);
     });
   }
 
@@ -181,11 +181,12 @@ class GemvStep : public LinearStep {
     if (need_ints_) kernels_.quantize(x, cols_, limit_, ints, r);
   }
 
-  // One panel of one part times all rows: tile[row][16].
-  void multiply(const Matrix& m, int64_t panel, int64_t rows, const IntRows& ints, const float* floats,
+  // One panel of one part times all rows: tile[row][16]. `last`: the next panel may be another worker's.
+  void multiply(const Matrix& m, int64_t panel, bool last, int64_t rows, const IntRows& ints, const float* floats,
                 const Worker& worker, float* tile) const {
     if (uses_ints(m)) {
       PanelView view = m.panel_view(panel, worker.scratch + panel_scratch_);
+      if (last) view.next_bytes = 0;
       kernels_.dot_int[static_cast<size_t>(*m.kind)](view, ints, rows, tile);
       return;
     }
@@ -197,13 +198,13 @@ class GemvStep : public LinearStep {
     }
   }
 
-  void panel(int64_t p, int64_t rows, const IntRows& ints, const float* floats, const Worker& worker) const {
+  void panel(int64_t p, bool last, int64_t rows, const IntRows& ints, const float* floats, const Worker& worker) const {
     float* tile = at<float>(worker.scratch, tile_);
     if (glu_) {
       float* up = tile + rows * kLanes;
       for (int i = 0; i < 2; ++i) {
         const Part& part = parts_[static_cast<size_t>(i)];
-        multiply(*part.matrix, p, rows, ints, floats, worker, i == 0 ? tile : up);
+        multiply(*part.matrix, p, last, rows, ints, floats, worker, i == 0 ? tile : up);
         add_bias(part, p, rows, i == 0 ? tile : up);
       }
       glu_(tile, up, rows * kLanes, tile);
@@ -212,7 +213,7 @@ class GemvStep : public LinearStep {
     }
     const Part* part = parts_.data();
     for (; p >= part->matrix->panels(); ++part) p -= part->matrix->panels();
-    multiply(*part->matrix, p, rows, ints, floats, worker, tile);
+    multiply(*part->matrix, p, last, rows, ints, floats, worker, tile);
     add_bias(*part, p, rows, tile);
     finish(*part, p, 1, 0, rows, tile, 0);
   }
