@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels/attention_prefill.h"
 #include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/gemm_amx.h"
+#include "backends/cpu/kernels/gemm_bytes.h"
 #include "backends/cpu/kernels/gemm_int.h"
 #include "backends/cpu/kernels/gemv.h"
 #include "backends/cpu/kernels/rows.h"
@@ -34,18 +35,9 @@ constexpr KernelTable kTable = {
                unpack_int<PlanarQ5_K>, unpack_int<PlanarQ6_K>, unpack_int<PlanarQ2_K>, unpack_int<PlanarQ3_K>,
                unpack_int<PlanarIQ4_NL>, unpack_int<PlanarIQ4_XS>, unpack_int<PlanarMXFP4>, unpack_int<PlanarNVFP4>,
                unpack_int<PlanarNF4>},
-#if defined(__AVX2__)
-    .unpack_int = {nullptr, nullptr, nullptr, unpack_int_block<PlanarQ8_0>, unpack_int_block<PlanarQ4_0>,
-                   unpack_int_block<PlanarQ4_1>, unpack_int_block<PlanarQ5_0>, unpack_int_block<PlanarQ5_1>,
-                   unpack_int_block<PlanarQ4_K>, unpack_int_block<PlanarQ5_K>, unpack_int_block<PlanarQ6_K>,
-                   unpack_int_block<PlanarQ2_K>, unpack_int_block<PlanarQ3_K>, unpack_int_block<PlanarIQ4_NL>,
-                   unpack_int_block<PlanarIQ4_XS>, unpack_int_block<PlanarMXFP4>, unpack_int_block<PlanarNVFP4>,
-                   unpack_int_block<PlanarNF4>},
-#else
-    .unpack_int = {},
-#endif
     .gemm_f32 = kGemmF32,
     .gemm_int = kGemmInt,
+    .gemm_bytes = kGemmBytes,
     .gemm_amx = kGemmAmx,
     .kv_append = kv_append,
     .attend_decode = attend_decode,

@@ -62,7 +62,7 @@ struct IntRows {
 };
 
 // Columns [k0, k0 + kn) of a panel, as a product of many rows reads them. kn <= kKBlock; k0 is a multiple of kKBlock.
-// `out` is float [kn][16], or an IntBlock for the integer product.
+// `out` is float [kn][16], or what Gemm::unpack writes.
 struct PanelReader {
   void (*run)(const void* context, int64_t panel, int64_t k0, int64_t kn, void* out);
   const void* context;
@@ -77,6 +77,18 @@ struct IntBlock {
   int64_t group;                     // 16 or 32 elements
   bool has_min;
 };
+
+// Up to kKBlock columns of a panel with codes of a byte: value = scale of its group * code + offset of its group.
+struct ByteBlock {
+  uint8_t codes[kKBlock / 4][kLanes][4];
+  float scales[kKBlock / 16][kLanes];
+  float offsets[kKBlock / 16][kLanes];
+  int64_t group;     // 16 or 32 elements
+  bool sums_fit_16;  // those of products with activations, of every second element of a group
+};
+
+// Columns [k0, k0 + kn) of a panel with integer codes, as `out` an IntBlock or a ByteBlock.
+using UnpackCodes = void (*)(const PanelView& panel, int64_t k0, int64_t kn, void* out);
 
 // out[panel][row][lane] = packed rows x panels, in f32.
 struct GemmTile {
@@ -100,6 +112,8 @@ struct Gemm {
   void (*pack)(const float* x, int64_t stride, int64_t rows, int64_t cols, int64_t group, int64_t groups,
                std::byte* out);
   void (*multiply)(const GemmTile& tile);  // nullptr: this instruction set has no such kernel
+  // What this product reads of panels, where it reads integer codes; nullptr for formats that it does not take.
+  UnpackCodes unpack[kPlanarKinds];
 };
 
 enum class KvFormat : uint8_t { kF32, kF16, kQ8 };
@@ -178,12 +192,10 @@ struct KernelTable {
   // Columns [k0, k0 + kn) of a panel as f32 [kn][16], bit-equal to decode_row.
   void (*unpack[kPlanarKinds])(const PanelView& panel, int64_t k0, int64_t kn, float* out);
 
-  // The same of a panel with integer codes for gemm_int.
-  void (*unpack_int[kPlanarKinds])(const PanelView& panel, int64_t k0, int64_t kn, IntBlock& out);
-
-  Gemm gemm_f32;  // any format, in f32
-  Gemm gemm_int;  // integer codes times int16 activations, exact within a group
-  Gemm gemm_amx;  // any format: both factors as sums of two bf16, three products on the matrix unit
+  Gemm gemm_f32;    // any format, in f32
+  Gemm gemm_int;    // integer codes times int16 activations, exact within a group
+  Gemm gemm_bytes;  // the same times int8 activations
+  Gemm gemm_amx;    // any format: both factors as sums of two bf16, three products on the matrix unit
 
   // Writes the key and value of one token (position within the sequence) for one kv head.
   void (*kv_append)(const KvView& kv, int64_t position, const float* k, const float* v);

@@ -157,18 +157,18 @@ void Matrix::unpack(int64_t panel, int64_t k0, int64_t kn, float* out) const {
   }
 }
 
-PanelReader IntPanel::reader() const {
+PanelReader CodePanel::reader() const {
   return {.run =
               [](const void* panel, int64_t, int64_t k0, int64_t kn, void* out) {
-                const auto& self = *static_cast<const IntPanel*>(panel);
-                self.unpack(self.view, k0, kn, *static_cast<IntBlock*>(out));
+                const auto& self = *static_cast<const CodePanel*>(panel);
+                self.unpack(self.view, k0, kn, out);
               },
           .context = this,
           .panel = 0};
 }
 
-IntPanel Matrix::int_panel(int64_t panel, std::byte* scratch) const {
-  return {panel_view(panel, scratch), kernels->unpack_int[static_cast<size_t>(*kind)]};
+CodePanel Matrix::code_panel(const Gemm& gemm, int64_t panel, std::byte* scratch) const {
+  return {panel_view(panel, scratch), gemm.unpack[static_cast<size_t>(*kind)]};
 }
 
 PanelReader Matrix::reader(int64_t panel) const {

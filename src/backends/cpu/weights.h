@@ -19,10 +19,10 @@ std::optional<PlanarKind> planar_kind(FormatId id);
 // Has integer codes, so that dot_int applies.
 bool has_integer_codes(PlanarKind kind);
 
-// A panel with integer codes, for gemm_int.
-struct IntPanel {
+// A panel with integer codes, for products that read those (Gemm::unpack).
+struct CodePanel {
   PanelView view;
-  void (*unpack)(const PanelView& panel, int64_t k0, int64_t kn, IntBlock& out);
+  UnpackCodes unpack;
 
   PanelReader reader() const;  // refers to this
 };
@@ -46,8 +46,8 @@ struct Matrix {
   void unpack(int64_t panel, int64_t k0, int64_t kn, float* out) const;
   // unpack() in the form that products of many rows call; it refers to this matrix.
   PanelReader reader(int64_t panel) const;
-  // `scratch` as in panel_view().
-  IntPanel int_panel(int64_t panel, std::byte* scratch) const;
+  // `scratch` as in panel_view(); `gemm` takes this format.
+  CodePanel code_panel(const Gemm& gemm, int64_t panel, std::byte* scratch) const;
 };
 
 class Weights {

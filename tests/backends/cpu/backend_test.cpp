@@ -267,9 +267,12 @@ TEST_P(CpuBackend, ForcedKernelsRun) {
                                  {"linear:gemv_float", 2e-5},
                                  {"linear:gemm_f32", 2e-5},
                                  {"linear:gemm_int", 1e-3},
+                                 {"linear:gemm_bytes", 0.1},
                                  {"linear:gemm_amx", 1e-3}}) {
-    if (name == std::string("linear:gemm_amx") && GetParam() != "amx") continue;
-    if (name == std::string("linear:gemm_int") && !cpu::select_isa(GetParam()).value()->gemm_int.multiply) continue;
+    const cpu::KernelTable& kernels = *cpu::select_isa(GetParam()).value();
+    if (name == std::string("linear:gemm_amx") && !kernels.gemm_amx.multiply) continue;
+    if (name == std::string("linear:gemm_int") && !kernels.gemm_int.multiply) continue;
+    if (name == std::string("linear:gemm_bytes") && !kernels.gemm_bytes.multiply) continue;
     ASSERT_EQ(setenv("HEARTH_CPU_KERNEL", name, 1), 0);
     auto backend = make_cpu_backend({.threads = 2, .isa = GetParam()});
     ASSERT_EQ(unsetenv("HEARTH_CPU_KERNEL"), 0);
@@ -305,7 +308,7 @@ TEST(CpuBackendOptions, RefusesUnknownKernels) {
   if (backend.error().code == ErrorCode::kUnsupported) GTEST_SKIP() << backend.error().message;
   EXPECT_EQ(backend.error().message,
             "CPU kernel 'linear:fast' is unknown; there are: linear:gemv_int, linear:gemv_float, linear:gemm_f32, "
-            "linear:gemm_int, linear:gemm_amx");
+            "linear:gemm_int, linear:gemm_bytes, linear:gemm_amx");
 }
 
 // Address space is reserved for what is used only: some systems limit it (ulimit -v).

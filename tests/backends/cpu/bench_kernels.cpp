@@ -220,7 +220,7 @@ void gemm(Bench& bench, FormatId format, const Gemm& gemm, const char* name, int
   constexpr int64_t kFeatures = 1024, kRows = 512;
   BenchMatrix m(format, kFeatures, cols, bench.kernels);
   int64_t groups = (kRows + gemm.rows - 1) / gemm.rows;
-  bool ints = &gemm == &bench.kernels.gemm_int;
+  const bool reads_codes = gemm.unpack[static_cast<size_t>(*planar_kind(format))] != nullptr;
   std::vector<float> x(static_cast<size_t>(gemm.rows * cols));
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
@@ -237,11 +237,11 @@ void gemm(Bench& bench, FormatId format, const Gemm& gemm, const char* name, int
   double s = bench.best([&] {
     bench.parallel(m.matrix.panels() / gemm.panels, [&](int64_t t, int worker) {
       PanelReader readers[kMaxTilePanels];
-      IntPanel int_panels[kMaxTilePanels];
+      CodePanel code_panels[kMaxTilePanels];
       for (int64_t p = 0; p < gemm.panels; ++p) {
         int64_t panel = t * gemm.panels + p;
-        if (ints) int_panels[p] = m.matrix.int_panel(panel, nullptr);
-        readers[p] = ints ? int_panels[p].reader() : m.matrix.reader(panel);
+        if (reads_codes) code_panels[p] = m.matrix.code_panel(gemm, panel, nullptr);
+        readers[p] = reads_codes ? code_panels[p].reader() : m.matrix.reader(panel);
       }
       gemm.multiply({.a = packed.data(),
                      .rows = kRows,
@@ -334,10 +334,12 @@ int run(int argc, char** argv) {
     struct {
       const char* name;
       const Gemm& gemm;
-    } all[] = {{"gemm_f32", k.gemm_f32}, {"gemm_int", k.gemm_int}, {"gemm_amx", k.gemm_amx}};
+    } all[] = {
+        {"gemm_f32", k.gemm_f32}, {"gemm_int", k.gemm_int}, {"gemm_bytes", k.gemm_bytes}, {"gemm_amx", k.gemm_amx}};
     for (auto [name, kernel] : all) {
-      bool takes =
-          planar_kind(id) && kernel.multiply && (&kernel != &k.gemm_int || has_integer_codes(*planar_kind(id)));
+      const bool codes = &kernel == &k.gemm_int || &kernel == &k.gemm_bytes;
+      const bool takes = planar_kind(id) && kernel.multiply &&
+                         (!codes || kernel.unpack[static_cast<size_t>(*planar_kind(id))] != nullptr);
       if (takes && wanted(fmt::format("{} {}", name, format_info(id).name))) {
         gemm(bench, id, kernel, name, 2048);
         if (id == FormatId::kQ4_K) gemm(bench, id, kernel, name, 6144);

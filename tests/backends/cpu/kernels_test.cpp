@@ -279,22 +279,23 @@ TEST_P(Kernels, FloatDot) {
 }
 
 // Each product of many rows, each format, rows and panels past a tile. Bounds: f32 rounds only its sums; gemm_int the
-// activations too, to half a step of 1/32767 of the largest of their 256 columns (here below 6); gemm_amx both factors,
-// to 2^-17 each, and leaves 2^-16 of the product out.
+// activations too, to half a step of 1/32767 of the largest of their 256 columns (here below 6), gemm_bytes to half a
+// step of 1/127 of the largest of 32; gemm_amx both factors, to 2^-17 each, and leaves 2^-16 of the product out.
 TEST_P(Kernels, GemmOfEveryFormat) {
   struct Kernel {
     const char* name;
     const Gemm& gemm;
-    bool ints;
+    bool codes;
     double relative, absolute;
   } all[] = {{"f32", kernels->gemm_f32, false, 0x1p-18, 1e-30},
              {"int", kernels->gemm_int, true, 0x1p-18, 3e-4},
+             {"bytes", kernels->gemm_bytes, true, 0x1p-18, 7e-2},
              {"amx", kernels->gemm_amx, false, 0x1p-15, 1e-30}};
   for (const Kernel& kernel : all) {
     const Gemm& gemm = kernel.gemm;
     if (!gemm.multiply) continue;
     for (FormatId format : planar_formats()) {
-      if (kernel.ints && !has_integer_codes(*planar_kind(format))) continue;
+      if (kernel.codes && !gemm.unpack[static_cast<size_t>(*planar_kind(format))]) continue;
       double rounded = format == FormatId::kNF4 ? 4 : 1;  // as in IntegerDotEqualsTheProductOfItsOperands
       int64_t block = block_of(format);
       for (int64_t cols : {block == 1 ? int64_t{7} : block, 256 + (block == 256 ? 256 : block)}) {
@@ -310,11 +311,11 @@ TEST_P(Kernels, GemmOfEveryFormat) {
                       packed.data());
           }
           for (int64_t panels : {1, 2, 3}) {
-            IntPanel ints[3];
+            CodePanel codes[3];
             PanelReader readers[3];
             for (int64_t p = 0; p < panels; ++p) {
-              if (kernel.ints) ints[p] = m.matrix.int_panel(p + 2, nullptr);
-              readers[p] = kernel.ints ? ints[p].reader() : m.matrix.reader(p + 2);
+              if (kernel.codes) codes[p] = m.matrix.code_panel(gemm, p + 2, nullptr);
+              readers[p] = kernel.codes ? codes[p].reader() : m.matrix.reader(p + 2);
             }
             Floats out(static_cast<size_t>(panels * groups * gemm.rows * kLanes), kNan);
             gemm.multiply({.a = packed.data(),

@@ -13,16 +13,46 @@ namespace {
 
 #if defined(__AVX2__)
 
-// Rows of a tile, and how many pairs of columns are unrolled: with VNNI a whole group, because the compiler copies sums
-// that a loop carries; without it a product needs a register on its way to the sum, and fewer are left.
-#if defined(__AVX512F__) || defined(__AVXVNNI__)
-constexpr int kIntRows = kTileRows, kIntSteps = 16;
-#else
-constexpr int kIntRows = 5, kIntSteps = 2;
+constexpr int kIntRows = kTileRows;
+
+#if !defined(__AVX512F__) && !defined(__AVXVNNI__)
+// sums[row] = for `lines` lines of 16 lanes of weights, the sum of their products with the row's 32 bits of
+// activations, as `multiply` and `add` say. In assembly because it takes all 16 registers: g++ computes the products of
+// several rows first and keeps the sums in memory.
+#define HEARTH_ROW(r, low, high, multiply, add)                                                             \
+  "vpbroadcastd 4*" #r "(%[x]), %%ymm14\n" multiply " %%ymm14, %%ymm12, %%ymm15\n" multiply                 \
+  " %%ymm14, %%ymm13, %%ymm14\n" add " %%ymm15, %%ymm" #low ", %%ymm" #low "\n" add " %%ymm14, %%ymm" #high \
+  ", %%ymm" #high "\n"
+#define HEARTH_ZERO(n) "vpxor %%xmm" #n ", %%xmm" #n ", %%xmm" #n "\n"
+#define HEARTH_STORE(n) "vmovdqa %%ymm" #n ", 32*" #n "(%[sums])\n"
+#define HEARTH_EACH_SUM(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)
+#define HEARTH_SUMS_OF_LINES(name, multiply, add)                                                                     \
+  HEARTH_INLINE void name(const void* weights, const void* activations, int64_t lines, I32x16(&sums)[kIntRows]) {     \
+    asm volatile(HEARTH_EACH_SUM(HEARTH_ZERO)                                                                       \
+                 "1:\n"                                                                                             \
+                 "vmovdqu (%[w]), %%ymm12\n"                                                                        \
+                 "vmovdqu 32(%[w]), %%ymm13\n"                                                                      \
+                 HEARTH_ROW(0, 0, 1, multiply, add) HEARTH_ROW(1, 2, 3, multiply, add)                              \
+                 HEARTH_ROW(2, 4, 5, multiply, add) HEARTH_ROW(3, 6, 7, multiply, add)                              \
+                 HEARTH_ROW(4, 8, 9, multiply, add) HEARTH_ROW(5, 10, 11, multiply, add)                            \
+                 "add $64, %[w]\n"                                                                                  \
+                 "add $24, %[x]\n"                                                                                  \
+                 "dec %[lines]\n"                                                                                   \
+                 "jnz 1b\n"                                                                                         \
+                 HEARTH_EACH_SUM(HEARTH_STORE)                                                                      \
+                 : [w] "+r"(weights), [x] "+r"(activations), [lines] "+r"(lines)                                    \
+                 : [sums] "r"(sums)                                                                                 \
+                 : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",  \
+                   "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"); \
+  }
+static_assert(kIntRows == 6);
+HEARTH_SUMS_OF_LINES(sum_pair_products, "vpmaddwd", "vpaddd")
+HEARTH_SUMS_OF_LINES(sum_byte_products, "vpmaddubsw", "vpaddw")
 #endif
 
 template <class F>
-void unpack_int_block(const PanelView& p, int64_t k0, int64_t kn, IntBlock& out) {
+void unpack_int_block(const PanelView& p, int64_t k0, int64_t kn, void* to_block) {
+  auto& out = *static_cast<IntBlock*>(to_block);
   out.group = F::kGroup;
   out.has_min = F::kMin;
   auto codes16 = [&]<int Half>(int64_t e) {
@@ -64,9 +94,12 @@ void pack_int(const float* x, int64_t stride, int64_t rows, int64_t cols, int64_
     const float* row = x + r * stride;
     for (int64_t k0 = 0; k0 < cols; k0 += kKBlock) {
       int64_t end = cols - k0 < kKBlock ? cols : k0 + kKBlock;
-      F32x16 top = zero_f();
-      for (int64_t k = k0; k < end; k += 16) top = max(abs(load(row + k)), top);
-      float largest = max_lanes(top), scale = largest / 32767.0f;
+      F32x16 top = zero_f(), nothing = zero_f();
+      for (int64_t k = k0; k < end; k += 16) {
+        top = max(abs(load(row + k)), top);
+        nothing = fma(load(row + k), zero_f(), nothing);
+      }
+      float largest = max_lanes(top) + nothing_if_finite(nothing), scale = largest / 32767.0f;
       bool usable = scale > 1.2e-38f;  // as in quantize
       F32x16 inverse = set1(usable ? 1.0f / scale : 0.0f);
       scales[k0 / kKBlock * kIntRows + r] = largest == largest ? (usable ? scale : 0.0f) : largest;
@@ -94,25 +127,28 @@ HEARTH_INLINE void int_tile(const std::byte* a, const IntGroup& at, const IntBlo
   const auto* codes = reinterpret_cast<const int16_t*>(a) + k0 * kIntRows;
   const auto* scales = reinterpret_cast<const float*>(a + at.scales) + k0 / kKBlock * kIntRows;
   const auto* sums = reinterpret_cast<const float*>(a + (Group == 16 ? at.sums16 : at.sums32)) + k0 / Group * kIntRows;
-  constexpr int kSteps = kIntSteps < Group / 2 ? kIntSteps : Group / 2;
   auto each_sum = [](auto&& f) {
     unrolled<kIntRows>([&]<int R>() { unrolled<Panels>([&]<int P>() { f.template operator()<R, P>(); }); });
   };
   float total[kIntRows * Panels * kLanes] = {};  // in units of the activations' scale
   for (int64_t g = 0; g < kn / Group; ++g) {
     I32x16 acc[kIntRows][Panels];
+    const int16_t* x = codes + g * Group * kIntRows;
+#if !defined(__AVX512F__) && !defined(__AVXVNNI__)
+    static_assert(Panels == 1);
+    sum_pair_products(b[0]->codes[g * Group / 2], x, Group / 2, reinterpret_cast<I32x16(&)[kIntRows]>(acc));
+#else
     each_sum([&]<int R, int P>() { acc[R][P] = zero_i(); });
-    for (int64_t i = g * Group / 2; i < (g + 1) * Group / 2; i += kSteps) {
-      const int16_t* x = codes + i * 2 * kIntRows;
-      unrolled<kSteps>([&]<int I>() {
-        I32x16 w[Panels];
-        unrolled<Panels>([&]<int P>() { w[P] = load(reinterpret_cast<const uint8_t*>(b[P]->codes[i + I])); });
-        unrolled<kIntRows>([&]<int R>() {
-          I32x16 pair = broadcast_pair(x + 2 * (I * kIntRows + R));
-          unrolled<Panels>([&]<int P>() { acc[R][P] = dot_halves(acc[R][P], w[P], pair); });
-        });
+    // All of a group at once, because the compiler copies sums that a loop carries.
+    unrolled<Group / 2>([&]<int I>() {
+      I32x16 w[Panels];
+      unrolled<Panels>([&]<int P>() { w[P] = load(reinterpret_cast<const uint8_t*>(b[P]->codes[g * Group / 2 + I])); });
+      unrolled<kIntRows>([&]<int R>() {
+        I32x16 pair = broadcast_bits(x + 2 * (I * kIntRows + R));
+        unrolled<Panels>([&]<int P>() { acc[R][P] = dot_halves(acc[R][P], w[P], pair); });
       });
-    }
+    });
+#endif
     F32x16 scale[Panels], min[Panels];
     unrolled<Panels>([&]<int P>() {
       scale[P] = load(b[P]->scales[g]);
@@ -146,55 +182,69 @@ void int_tiles_of(const GemmTile& t, const IntBlock* const (&b)[Panels], int64_t
   }
 }
 
-template <int Panels>
-void int_tiles(const GemmTile& t, const IntBlock* const (&b)[Panels], int64_t k0, int64_t kn, float* out) {
-  if (b[0]->group == 16) {
-    b[0]->has_min ? int_tiles_of<Panels, 16, true>(t, b, k0, kn, out)
-                  : int_tiles_of<Panels, 16, false>(t, b, k0, kn, out);
-  } else {
-    b[0]->has_min ? int_tiles_of<Panels, 32, true>(t, b, k0, kn, out)
-                  : int_tiles_of<Panels, 32, false>(t, b, k0, kn, out);
+struct Int16Codes {
+  using Block = IntBlock;
+  static bool alike(const IntBlock& a, const IntBlock& b) { return a.group == b.group && a.has_min == b.has_min; }
+  template <int Panels>
+  static void tiles(const GemmTile& t, const IntBlock* const (&b)[Panels], int64_t k0, int64_t kn, float* out) {
+    if (b[0]->group == 16) {
+      b[0]->has_min ? int_tiles_of<Panels, 16, true>(t, b, k0, kn, out)
+                    : int_tiles_of<Panels, 16, false>(t, b, k0, kn, out);
+    } else {
+      b[0]->has_min ? int_tiles_of<Panels, 32, true>(t, b, k0, kn, out)
+                    : int_tiles_of<Panels, 32, false>(t, b, k0, kn, out);
+    }
   }
-}
+};
 
-template <int Panels>
-void gemm_int_panels(const GemmTile& t, int64_t first) {
-  auto* blocks = reinterpret_cast<IntBlock*>(t.scratch);
+// Codes: how activations and weights are kept, Int16Codes or ByteCodes.
+template <class Codes, int Panels>
+void gemm_codes_panels(const GemmTile& t, int64_t first) {
+  using Block = typename Codes::Block;
+  auto* blocks = reinterpret_cast<Block*>(t.scratch);
   const int64_t panel_floats = (t.rows + kIntRows - 1) / kIntRows * kIntRows * kLanes;
   float* out = t.out + first * panel_floats;
   for (int64_t k0 = 0; k0 < t.cols; k0 += kKBlock) {
     int64_t kn = t.cols - k0 < kKBlock ? t.cols - k0 : kKBlock;
-    const IntBlock* b[Panels];
+    const Block* b[Panels];
     for (int p = 0; p < Panels; ++p) {
       const PanelReader& read = t.read[first + p];
       read.run(read.context, read.panel, k0, kn, blocks + p);
       b[p] = blocks + p;
     }
-    if (Panels == 1 || (b[0]->group == b[Panels - 1]->group && b[0]->has_min == b[Panels - 1]->has_min)) {
-      int_tiles<Panels>(t, b, k0, kn, out);
+    if (Panels == 1 || Codes::alike(*b[0], *b[Panels - 1])) {
+      Codes::tiles(t, b, k0, kn, out);
     } else {  // of different formats
       for (int p = 0; p < Panels; ++p) {
-        const IntBlock* const one[1] = {b[p]};
-        int_tiles<1>(t, one, k0, kn, out + p * panel_floats);
+        const Block* const one[1] = {b[p]};
+        Codes::tiles(t, one, k0, kn, out + p * panel_floats);
       }
     }
   }
 }
 
-void gemm_int(const GemmTile& t) {
+template <class Codes>
+void gemm_codes(const GemmTile& t) {
   int64_t p = 0;
   if constexpr (kTilePanels == 2) {
-    for (; p + 2 <= t.panels; p += 2) gemm_int_panels<2>(t, p);
+    for (; p + 2 <= t.panels; p += 2) gemm_codes_panels<Codes, 2>(t, p);
   }
-  for (; p < t.panels; ++p) gemm_int_panels<1>(t, p);
+  for (; p < t.panels; ++p) gemm_codes_panels<Codes, 1>(t, p);
 }
 
-constexpr Gemm kGemmInt = {.rows = kIntRows,
-                           .panels = 2,
-                           .scratch_bytes = kTilePanels * sizeof(IntBlock),
-                           .group_bytes = int_group_bytes,
-                           .pack = pack_int,
-                           .multiply = gemm_int};
+constexpr Gemm kGemmInt = {
+    .rows = kIntRows,
+    .panels = 2,
+    .scratch_bytes = kTilePanels * sizeof(IntBlock),
+    .group_bytes = int_group_bytes,
+    .pack = pack_int,
+    .multiply = gemm_codes<Int16Codes>,
+    .unpack = {nullptr, nullptr, nullptr, unpack_int_block<PlanarQ8_0>, unpack_int_block<PlanarQ4_0>,
+               unpack_int_block<PlanarQ4_1>, unpack_int_block<PlanarQ5_0>, unpack_int_block<PlanarQ5_1>,
+               unpack_int_block<PlanarQ4_K>, unpack_int_block<PlanarQ5_K>, unpack_int_block<PlanarQ6_K>,
+               unpack_int_block<PlanarQ2_K>, unpack_int_block<PlanarQ3_K>, unpack_int_block<PlanarIQ4_NL>,
+               unpack_int_block<PlanarIQ4_XS>, unpack_int_block<PlanarMXFP4>, unpack_int_block<PlanarNVFP4>,
+               unpack_int_block<PlanarNF4>}};
 
 #else  // On NEON a product of digits (quads.h) would take two thirds of the instructions of f32: not built, not
        // measured.

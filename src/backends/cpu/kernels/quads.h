@@ -1,10 +1,11 @@
-// Integer codes as fours of bytes, for instructions that sum the products of four bytes (SDOT). Part of kernels.cpp.
+// Integer codes as fours of bytes, for instructions that sum the products of four bytes. Part of kernels.cpp.
 //
-// They multiply bytes only, so an activation is two of them (Digits). Instructions for one row times a line of 4-bit
-// codes (8 elements of 16 rows): 4 loads, 8 to part the nibbles, 16 SDOT, 2.5 for the digits: 31. As pairs of 16 bits
-// (dot_halves): 4 loads, 24 to part the codes, 16 to part their halves, 12 for the activations, 32 SMLAL: 88.
-// Rejected: SMMLA (i8mm), whose two columns could be the digits. It halves the SDOT of a line to 8, but wants 8 bytes
-// of two rows in a register: 8 instructions to bring them there. It begins to pay with four rows.
+// dot_int of NEON is made of SDOT. It multiplies bytes only, so an activation is two of them (Digits). Instructions for
+// one row times a line of 4-bit codes (8 elements of 16 rows): 4 loads, 8 to part the nibbles, 16 SDOT, 2.5 for the
+// digits: 31. As pairs of 16 bits (dot_halves): 4 loads, 24 to part the codes, 16 to part their halves, 12 for the
+// activations, 32 SMLAL: 88. Rejected: SMMLA (i8mm), whose two columns could be the digits. It halves the SDOT of a
+// line to 8, but wants 8 bytes of two rows in a register: 8 instructions to bring them there. It begins to pay with
+// four rows.
 #pragma once
 
 #include "backends/cpu/kernels/planar.h"
@@ -12,17 +13,28 @@
 namespace hearth::cpu {
 namespace {
 
-#if defined(__ARM_FEATURE_DOTPROD)
-
-// Whether dot_int takes a format as quads: all but codebooks of 16 bits.
+// Whether a format's integers fit a byte: all but codebooks of 16 bits.
 template <class F>
-constexpr bool kAsQuads = [] {
+constexpr bool kFitsBytes = [] {
   if constexpr (F::kCodebook) return sizeof(F::kIntegers) == 16;
   return true;
 }();
-// Integers that use all eight bits come without their zero, which makes them signed.
+
+// Whether dot_int takes a format as quads, and whether its integers, which use all eight bits, then come without their
+// zero, which makes them signed.
+#if defined(__ARM_FEATURE_DOTPROD)
+template <class F>
+constexpr bool kAsQuads = kFitsBytes<F>;
 template <class F>
 constexpr bool kSignedQuads = F::kZero == 128;
+#else
+template <class F>
+constexpr bool kAsQuads = false;
+template <class F>
+constexpr bool kSignedQuads = false;
+#endif
+
+#if defined(__ARM_FEATURE_DOTPROD) || defined(__AVX2__)
 
 // f.template operator()<i>(integers): for the 4 quads of 16 elements; a byte of each lane is the integer of an element,
 // in their order. `Half` as in each_pair16.
@@ -49,13 +61,6 @@ HEARTH_INLINE void each_quad16(const uint8_t* lines, I32x16 high, Fn&& f) {
     });
   });
 }
-
-#else
-
-template <class F>
-constexpr bool kAsQuads = false;
-template <class F>
-constexpr bool kSignedQuads = false;
 
 #endif
 

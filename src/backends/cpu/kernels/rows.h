@@ -81,8 +81,7 @@ void quantize(const float* x, int64_t n, int32_t limit, const IntRows& out, int6
   float* totals = out.totals + row * out.scale_stride;
   for (int64_t block = 0; block < n / kActBlock; ++block) {
     F32x16 a = load(x + block * kActBlock), b = load(x + block * kActBlock + 16);
-    float largest = max_lanes(max(abs(a), abs(b)));
-    float scale = largest / static_cast<float>(limit);
+    float largest = largest_magnitude(a, b), scale = largest / static_cast<float>(limit);
     // A scale below the smallest normal number would lose digits, or divide by zero: such a block counts as zero.
     bool usable = scale > 1.2e-38f;
     F32x16 inverse = set1(usable ? 1.0f / scale : 0.0f);

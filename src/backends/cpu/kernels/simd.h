@@ -65,10 +65,12 @@ HEARTH_INLINE I32x16 zero_i() { return {_mm512_setzero_si512()}; }
 HEARTH_INLINE I32x16 set1(int32_t x) { return {_mm512_set1_epi32(x)}; }
 HEARTH_INLINE I32x16 load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 HEARTH_INLINE void store(int16_t* p, I32x16 a) { _mm512_storeu_si512(p, a.v); }
+HEARTH_INLINE void store(uint8_t* p, I32x16 a) { _mm512_storeu_si512(p, a.v); }
 HEARTH_INLINE I32x16 add(I32x16 a, I32x16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
 HEARTH_INLINE I32x16 sub(I32x16 a, I32x16 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
 HEARTH_INLINE I32x16 bit_and(I32x16 a, I32x16 b) { return {_mm512_and_si512(a.v, b.v)}; }
 HEARTH_INLINE I32x16 bit_or(I32x16 a, I32x16 b) { return {_mm512_or_si512(a.v, b.v)}; }
+HEARTH_INLINE I32x16 bit_xor(I32x16 a, I32x16 b) { return {_mm512_xor_si512(a.v, b.v)}; }
 HEARTH_INLINE I32x16 max(I32x16 a, I32x16 b) { return {_mm512_max_epi32(a.v, b.v)}; }
 HEARTH_INLINE int32_t sum_lanes(I32x16 a) { return _mm512_reduce_add_epi32(a.v); }
 HEARTH_INLINE I32x16 load_u16(const uint16_t* p) {
@@ -92,6 +94,12 @@ HEARTH_INLINE I32x16 shift_halves(I32x16 a) {  // of each 16-bit half, right
 HEARTH_INLINE I32x16 sub_halves(I32x16 a, I32x16 b) { return {_mm512_sub_epi16(a.v, b.v)}; }
 // acc + the products of both 16-bit halves.
 HEARTH_INLINE I32x16 dot_halves(I32x16 acc, I32x16 a, I32x16 b) { return {_mm512_dpwssd_epi32(acc.v, a.v, b.v)}; }
+template <int N>
+HEARTH_INLINE I32x16 shift_bytes(I32x16 a) {  // of each byte, right
+  return bit_and(shift<N>(a), set1(static_cast<int32_t>((0xffu >> N) * 0x01010101u)));
+}
+// acc + the products of all four bytes, those of `a` unsigned.
+HEARTH_INLINE I32x16 dot_bytes(I32x16 acc, I32x16 a, I32x16 b) { return {_mm512_dpbusd_epi32(acc.v, a.v, b.v)}; }
 HEARTH_INLINE F32x16 load_f16(const uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
@@ -209,16 +217,20 @@ HEARTH_INLINE I32x16 load(const uint8_t* p) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
 }
-HEARTH_INLINE void store(int16_t* p, I32x16 a) {
+HEARTH_INLINE void store(uint8_t* p, I32x16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.lo);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 16), a.hi);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 32), a.hi);
 }
+HEARTH_INLINE void store(int16_t* p, I32x16 a) { store(reinterpret_cast<uint8_t*>(p), a); }
 HEARTH_INLINE I32x16 add(I32x16 a, I32x16 b) { return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)}; }
 HEARTH_INLINE I32x16 sub(I32x16 a, I32x16 b) { return {_mm256_sub_epi32(a.lo, b.lo), _mm256_sub_epi32(a.hi, b.hi)}; }
 HEARTH_INLINE I32x16 bit_and(I32x16 a, I32x16 b) {
   return {_mm256_and_si256(a.lo, b.lo), _mm256_and_si256(a.hi, b.hi)};
 }
 HEARTH_INLINE I32x16 bit_or(I32x16 a, I32x16 b) { return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)}; }
+HEARTH_INLINE I32x16 bit_xor(I32x16 a, I32x16 b) {
+  return {_mm256_xor_si256(a.lo, b.lo), _mm256_xor_si256(a.hi, b.hi)};
+}
 HEARTH_INLINE I32x16 max(I32x16 a, I32x16 b) { return {_mm256_max_epi32(a.lo, b.lo), _mm256_max_epi32(a.hi, b.hi)}; }
 HEARTH_INLINE I32x16 load_u16(const uint16_t* p) {
   return {_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
@@ -257,6 +269,28 @@ HEARTH_INLINE I32x16 dot_halves(I32x16 acc, I32x16 a, I32x16 b) {
           _mm256_add_epi32(acc.hi, _mm256_madd_epi16(a.hi, b.hi))};
 #endif
 }
+template <int N>
+HEARTH_INLINE I32x16 shift_bytes(I32x16 a) {  // of each byte, right
+  return bit_and(shift<N>(a), set1(static_cast<int32_t>((0xffu >> N) * 0x01010101u)));
+}
+#if defined(__AVXVNNI__)
+// acc + the products of all four bytes, those of `a` unsigned.
+HEARTH_INLINE I32x16 dot_bytes(I32x16 acc, I32x16 a, I32x16 b) {
+  return {_mm256_dpbusd_avx_epi32(acc.lo, a.lo, b.lo), _mm256_dpbusd_avx_epi32(acc.hi, a.hi, b.hi)};
+}
+#else
+// The products of bytes, those of `a` unsigned, as the sums of two neighbours in each half, which must fit.
+HEARTH_INLINE I32x16 dot_byte_pairs(I32x16 a, I32x16 b) {
+  return {_mm256_maddubs_epi16(a.lo, b.lo), _mm256_maddubs_epi16(a.hi, b.hi)};
+}
+HEARTH_INLINE I32x16 add_halves(I32x16 a, I32x16 b) {
+  return {_mm256_add_epi16(a.lo, b.lo), _mm256_add_epi16(a.hi, b.hi)};
+}
+HEARTH_INLINE I32x16 sum_halves(I32x16 a) {  // of each lane
+  const __m256i ones = _mm256_set1_epi16(1);
+  return {_mm256_madd_epi16(a.lo, ones), _mm256_madd_epi16(a.hi, ones)};
+}
+#endif
 HEARTH_INLINE F32x16 load_f16(const uint16_t* p) {
   return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
           _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
@@ -786,11 +820,18 @@ HEARTH_INLINE void lookup(const uint8_t (&table)[16], I32x16 index, I32x16& even
   odd = shift_halves<8>(bytes);
 }
 
-// 16 dwords that hold pairs of 16-bit numbers: one pair to all lanes.
-HEARTH_INLINE I32x16 broadcast_pair(const int16_t* p) {
-  int32_t pair;
-  memcpy(&pair, p, sizeof pair);
-  return set1(pair);
+// The 32 bits at p (two or four small numbers) to all lanes.
+HEARTH_INLINE I32x16 broadcast_bits(const void* p) {
+  int32_t bits;
+  memcpy(&bits, p, sizeof bits);
+  return set1(bits);
+}
+
+// 0, or NaN when a lane is not finite; max_lanes() may pass NaN over.
+HEARTH_INLINE float nothing_if_finite(F32x16 a) { return sum_lanes(mul(a, zero_f())); }
+// The largest magnitude of both; NaN when one of them is not finite.
+HEARTH_INLINE float largest_magnitude(F32x16 a, F32x16 b) {
+  return max_lanes(max(abs(a), abs(b))) + nothing_if_finite(add(mul(a, zero_f()), mul(b, zero_f())));
 }
 
 // e^x to 2 units in the last place; 0 below -87.3, so that a masked score of -inf has no weight.

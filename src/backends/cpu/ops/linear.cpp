@@ -230,10 +230,14 @@ class GemvStep : public LinearStep {
 
 // ---- many rows ----
 
+bool reads_codes(const Gemm& gemm) {
+  return std::ranges::any_of(gemm.unpack, [](UnpackCodes unpack) { return unpack != nullptr; });
+}
+
 class GemmStep : public LinearStep {
  public:
   GemmStep(const LinearOp& op, PrepareContext& context, std::string_view name, const Gemm& gemm)
-      : LinearStep(op, context), name_(name), gemm_(gemm), ints_(&gemm == &context.kernels.gemm_int) {
+      : LinearStep(op, context), name_(name), gemm_(gemm), codes_(reads_codes(gemm)) {
     int64_t rows = context.rows(op.x);
     // Tiles of several panels share what they read of the activations, but every worker should get some.
     int64_t panels = 0;
@@ -242,7 +246,7 @@ class GemmStep : public LinearStep {
     size_t panel_bytes = 0;
     for (const Part& part : parts_) {
       if (!glu_ || &part == parts_.data()) units_ += units(part);
-      if (ints_ && !part.matrix->planar) panel_bytes = std::max(panel_bytes, part.matrix->layout.panel_bytes);
+      if (codes_ && !part.matrix->planar) panel_bytes = std::max(panel_bytes, part.matrix->layout.panel_bytes);
     }
     Pieces worker;
     normed_ = worker.take<float>(norm_ ? gemm.rows * cols_ : 0);
@@ -297,15 +301,15 @@ class GemmStep : public LinearStep {
     float* out = at<float>(worker.scratch, out_);
 
     PanelReader readers[kMaxTilePanels];
-    IntPanel ints[kMaxTilePanels];
+    CodePanel codes[kMaxTilePanels];
     int64_t count = 0;
     for (int matrix = 0; matrix < (glu_ ? 2 : 1); ++matrix) {
       for (int64_t p = 0; p < panels; ++p, ++count) {
         const Matrix& m = *part[matrix].matrix;
-        if (ints_) {
+        if (codes_) {
           std::byte* scratch = worker.scratch + panel_scratch_ + static_cast<size_t>(count) * panel_scratch_bytes_;
-          ints[count] = m.int_panel(panel + p, scratch);
-          readers[count] = ints[count].reader();
+          codes[count] = m.code_panel(gemm_, panel + p, scratch);
+          readers[count] = codes[count].reader();
         } else {
           readers[count] = m.reader(panel + p);
         }
@@ -332,7 +336,7 @@ class GemmStep : public LinearStep {
 
   std::string_view name_;
   const Gemm& gemm_;
-  bool ints_;
+  bool codes_;
   int64_t unit_panels_, units_ = 0;
   size_t panel_scratch_bytes_;
   size_t normed_, scratch_, panel_scratch_, out_;  // in the worker's scratch
@@ -351,13 +355,18 @@ bool any_integer_codes(const LinearOp& op, const PrepareContext& context) {
   return std::ranges::any_of(
       op.parts, [&](const LinearOp::Part& part) { return integer_codes(context.weights.matrix(part.weight)); });
 }
-bool all_integer_codes(const LinearOp& op, const PrepareContext& context) {
-  return std::ranges::all_of(
-      op.parts, [&](const LinearOp::Part& part) { return integer_codes(context.weights.matrix(part.weight)); });
-}
 bool always(const LinearOp&, const PrepareContext&) { return true; }
+bool takes_codes(const Gemm& gemm, const LinearOp& op, const PrepareContext& context) {
+  return std::ranges::all_of(op.parts, [&](const LinearOp::Part& part) {
+    const Matrix& matrix = context.weights.matrix(part.weight);
+    return matrix.kind && gemm.unpack[static_cast<size_t>(*matrix.kind)];
+  });
+}
 bool takes_gemm_int(const LinearOp& op, const PrepareContext& context) {
-  return context.kernels.gemm_int.multiply && all_integer_codes(op, context);
+  return takes_codes(context.kernels.gemm_int, op, context);
+}
+bool takes_gemm_bytes(const LinearOp& op, const PrepareContext& context) {
+  return takes_codes(context.kernels.gemm_bytes, op, context);
 }
 bool takes_gemm_amx(const LinearOp&, const PrepareContext& context) { return context.kernels.gemm_amx.multiply; }
 // Weights in f32 have more digits than the matrix unit's two bf16; whoever keeps them wants them.
@@ -383,6 +392,10 @@ constexpr Candidate kCandidates[] = {
      [](const LinearOp& op, PrepareContext& context) -> std::unique_ptr<CpuStep> {
        return std::make_unique<GemmStep>(op, context, "linear:gemm_int", context.kernels.gemm_int);
      }},
+    {"linear:gemm_bytes", LinearKernel::kGemmBytes, takes_gemm_bytes,
+     [](const LinearOp& op, PrepareContext& context) -> std::unique_ptr<CpuStep> {
+       return std::make_unique<GemmStep>(op, context, "linear:gemm_bytes", context.kernels.gemm_bytes);
+     }},
     {"linear:gemm_amx", LinearKernel::kGemmAmx, takes_gemm_amx,
      [](const LinearOp& op, PrepareContext& context) -> std::unique_ptr<CpuStep> {
        return std::make_unique<GemmStep>(op, context, "linear:gemm_amx", context.kernels.gemm_amx);
@@ -394,6 +407,9 @@ LinearKernel choose(const LinearOp& op, const PrepareContext& context) {
   bool few = context.plan.bucket.kind == PlanKind::kDecode || context.graph.value(op.x).rows == RowKind::kLogit;
   if (few) return any_integer_codes(op, context) ? LinearKernel::kGemvInt : LinearKernel::kGemvFloat;
   if (takes_gemm_amx(op, context) && !any_f32(op, context)) return LinearKernel::kGemmAmx;
+  if (context.options.activations == Activations::kInt8 && takes_gemm_bytes(op, context)) {
+    return LinearKernel::kGemmBytes;
+  }
   return takes_gemm_int(op, context) ? LinearKernel::kGemmInt : LinearKernel::kGemmF32;
 }
 
