@@ -24,6 +24,7 @@ def transcripts(report, name):
             notes = [] if x["ended"] else ["cut at 330 tokens"]
             notes += [f"{x['words']} words"] if "words" in x else []
             notes += ["no parsable call"] if x.get("parses") is False else []
+            notes += ["not the value that was asked for"] if x.get("right_value") is False else []
             lines.append(
                 f"**{x['prompt']}**" + (f" ({', '.join(notes)})" if notes else "") + f"\n```\n{x['answer']}\n```"
             )

@@ -1,9 +1,10 @@
 """Judges a trained model: held-out loss, a 5-gram baseline, transcripts at temperature 0, logits for fixtures.
 
-    python3 evaluate.py five-gram DATA   # the baseline's held-out loss
+    python3 evaluate.py five-gram DATA 100   # from 100 chunks: the baseline's held-out loss
 """
 import base64
 import json
+import random
 import re
 import sys
 from pathlib import Path
@@ -11,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+import calls
 import chat
 import corpus
+import fresh
 import models
 import synthetic
 import words
@@ -105,9 +108,9 @@ def transcripts(cfg, p, bpe):
         cases.append(("stories", f"Tell me a story about {t}.", ask(f"Tell me a story about {t}."), None))
     for q in words.HELD_OUT_QUESTIONS:
         cases.append(("questions", q, ask(q), None))
-    for name, param, kind, about, q in synthetic.HELD_OUT_CALLS:
-        tools = [synthetic.schema(name, about, [(param, kind, param.capitalize())])]
-        cases.append(("tools", q, chat.prompt([synthetic.user(q)], tools), (name, param)))
+    for name, param, kind, about, q, value in calls.HELD_OUT_CALLS:
+        tools = [calls.schema(name, about, [(param, kind, param.capitalize())])]
+        cases.append(("tools", q, chat.prompt([synthetic.user(q)], tools), (name, param, value)))
     for q in (
         "Hello!",
         "Who are you?",
@@ -134,6 +137,7 @@ def transcripts(cfg, p, bpe):
                 item |= dict(
                     parses=isinstance(value["arguments"], dict) and value["name"] == call[0],
                     right_parameter=list(value["arguments"]) == [call[1]],
+                    right_value=value["arguments"].get(call[1]) == call[2],
                 )
             except (AttributeError, ValueError, KeyError, TypeError):
                 item |= dict(parses=False)
@@ -141,11 +145,25 @@ def transcripts(cfg, p, bpe):
     return out
 
 
+def calls_right(cfg, p, bpe, count=128, seed=99):
+    """Share of fresh requests, made like those of the training text, that get exactly the right call."""
+    fresh.use(bpe.tokens)
+    r, prompts, expected = random.Random(seed), [], []
+    while len(prompts) < count:
+        messages, tools = calls.conversation(r, lambda r: ("Hello!", "Hello!"))
+        if len(messages) > 1 and messages[1].get("call"):
+            prompts.append(chat.prompt(messages[:1], tools))
+            expected.append(chat.call_text(messages[1]["call"]))
+    answers, _ = greedy(cfg, p, bpe, prompts, 72)
+    return sum(a.strip() == x for a, x in zip(answers, expected)) / count
+
+
 def summary(t):
     return dict(
         stories=sum(x["words"] >= 100 and not x["repeats"] and x["ended"] for x in t["stories"]),
         tools=sum(x["parses"] for x in t["tools"]),
         right_parameter=sum(x.get("right_parameter", False) for x in t["tools"]),
+        right_value=sum(x.get("right_value", False) for x in t["tools"]),
     )
 
 
@@ -168,6 +186,12 @@ def fixture(cfg, bpe, forward, source):
     return dict(source=source, vocab=cfg.vocab, cases=cases)
 
 
+def divergence(expected, got):
+    """Mean KL(expected || got) over rows of logits."""
+    p, q = (torch.log_softmax(torch.tensor(x, dtype=torch.float64), -1) for x in (expected, got))
+    return float((p.exp() * (p - q)).sum(-1).mean())
+
+
 def transformers_logits(folder):
     """The folder's model in f32, eager attention, on the CPU."""
     import transformers
@@ -183,22 +207,13 @@ def transformers_logits(folder):
     return model, transformers.__version__
 
 
-def as_text(t):
-    lines = []
-    for group, items in t.items():
-        lines.append(f"## {group}")
-        for x in items:
-            flags = ", ".join(f"{k} {v}" for k, v in x.items() if k not in ("prompt", "answer"))
-            lines.append(f"> {x['prompt']}\n{x['answer']}\n[{flags}]\n")
-    return "\n".join(lines)
-
-
 def main():
     if sys.argv[1:2] != ["five-gram"]:
         sys.exit(__doc__)
-    data = Path(sys.argv[2])
-    train, held = np.load(data / "train.npz"), np.load(data / "held.npz")
-    print("5-gram, held-out nats per id:", five_gram(train["ids"], held["ids"][:256], held["learn"][:256]))
+    data, chunks = Path(sys.argv[2]), int(sys.argv[3])
+    held = np.load(data / "held.npz")
+    train = np.concatenate([np.load(p)["ids"] for p in sorted(data.glob("train-*.npz"))[:chunks]])
+    print("5-gram, held-out nats per id:", five_gram(train, held["ids"][:256], held["learn"][:256]))
 
 
 if __name__ == "__main__":

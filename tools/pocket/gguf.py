@@ -1,11 +1,11 @@
-"""Reads and writes GGUF v3 files and converts the block formats that the pocket models and their teacher use."""
+"""Reads and writes GGUF v3 files and converts the block formats that the pocket models use."""
 import struct
 
 import numpy as np
 
 ALIGNMENT = 32
-F32, F16, Q4_0, Q4_1, Q8_0, Q6_K = 0, 1, 2, 3, 8, 14
-BLOCKS = {F32: (1, 4), F16: (1, 2), Q4_0: (32, 18), Q4_1: (32, 20), Q8_0: (32, 34), Q6_K: (256, 210)}
+F32, Q4_0, Q8_0, Q6_K = 0, 2, 8, 14
+BLOCKS = {F32: (1, 4), Q4_0: (32, 18), Q8_0: (32, 34), Q6_K: (256, 210)}
 SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 
 
@@ -78,7 +78,6 @@ def q8_0_encode(x):
 
 ENCODERS = {
     F32: lambda x: x.astype("<f4").tobytes(),
-    F16: lambda x: x.astype("<f2").tobytes(),
     Q4_0: q4_0_encode,
     Q8_0: q8_0_encode,
     Q6_K: q6_k_encode,
@@ -93,14 +92,9 @@ def decode(kind, data, shape):
     f16 = lambda a, b: raw[:, a:b].copy().view(np.float16).astype(np.float32)
     if kind == F32:
         return raw.reshape(-1).view("<f4").reshape(shape).copy()
-    if kind == F16:
-        return raw.reshape(-1).view("<f2").astype(np.float32).reshape(shape)
     if kind == Q4_0:
         q = raw[:, 2:]
         y = f16(0, 2) * (np.concatenate([q & 15, q >> 4], 1).astype(np.float32) - 8)
-    elif kind == Q4_1:
-        q = raw[:, 4:]
-        y = f16(0, 2) * np.concatenate([q & 15, q >> 4], 1).astype(np.float32) + f16(2, 4)
     elif kind == Q8_0:
         y = f16(0, 2) * raw[:, 2:].view(np.int8).astype(np.float32)
     elif kind == Q6_K:

@@ -57,10 +57,6 @@ class Hybrid:
         return [i for i in range(self.layers) if (i + 1) % self.interval == 0]
 
 
-def config_of(values):
-    return (Dense if values["arch"] == "qwen3" else Hybrid)(**values)
-
-
 def init(cfg, seed):
     """Master weights, f32."""
     g = torch.Generator().manual_seed(seed)
@@ -165,14 +161,19 @@ def attention(cfg, h, wq, wk, wv, wo, q_norm, k_norm, tables, gated):
     return F.linear(a.reshape(b, t, -1), wo)
 
 
+def dense_block(cfg, x, tables, attn_norm, attn, ffn_norm, gate, up, down):
+    x = x + attention(cfg, rms(x, attn_norm, cfg.eps), *attn, tables, False)
+    h = rms(x, ffn_norm, cfg.eps)
+    return x + F.linear(F.silu(F.linear(h, gate)) * F.linear(h, up), down)
+
+
 def dense_hidden(cfg, p, ids):
     x = F.embedding(ids, p["embed"])
     tables = rope_tables(cfg, ids.shape[1], ids.device)
-    names = ["attn_norm", "q", "k", "v", "o", "q_norm", "k_norm", "ffn_norm", "gate", "up", "down"]
-    for an, q, k, v, o, qn, kn, fn, gate, up, down in zip(*(p[n].unbind(0) for n in names)):
-        x = x + attention(cfg, rms(x, an, cfg.eps), q, k, v, o, qn, kn, tables, False)
-        h = rms(x, fn, cfg.eps)
-        x = x + F.linear(F.silu(F.linear(h, gate)) * F.linear(h, up), down)
+    p = {n: (w if n in ("embed", "norm") else w.unbind(0)) for n, w in p.items()}
+    for i in range(cfg.layers):
+        attn = [p[n][i] for n in ("q", "k", "v", "o", "q_norm", "k_norm")]
+        x = dense_block(cfg, x, tables, p["attn_norm"][i], attn, *(p[n][i] for n in ("ffn_norm", "gate", "up", "down")))
     return rms(x, p["norm"], cfg.eps)
 
 
@@ -252,21 +253,22 @@ def moe(cfg, h, router, gate, up, down, s_router, s_gate, s_up, s_down):
     return F.linear(act, down) + mix * shared, balance, load
 
 
-def _block(cfg, p, i, x, tables, full_at, lin_at):
-    h = rms(x, p["attn_norm"][i], cfg.eps)
-    if full_at is not None:
-        j = full_at
-        x = x + attention(cfg, h, *(p[n][j] for n in ("q", "k", "v", "o", "q_norm", "k_norm")), tables, True)
-    else:
-        j = lin_at
-        x = x + delta_net(
-            cfg, h, *(p[n][j] for n in ("qkv", "z", "beta", "alpha", "conv", "a_log", "dt", "lin_norm", "lin_out"))
-        )
-    h = rms(x, p["ffn_norm"][i], cfg.eps)
-    y, balance, load = moe(
-        cfg, h, *(p[n][i] for n in ("router", "gate", "up", "down", "s_router", "s_gate", "s_up", "s_down"))
-    )
+def hybrid_block(cfg, x, tables, full, attn_norm, mixer, ffn_norm, ffn):
+    """full: whether the mixer is full attention. (x, balance loss, load)"""
+    h = rms(x, attn_norm, cfg.eps)
+    x = x + (attention(cfg, h, *mixer, tables, True) if full else delta_net(cfg, h, *mixer))
+    y, balance, load = moe(cfg, rms(x, ffn_norm, cfg.eps), *ffn)
     return x + y, balance, load
+
+
+def _block(cfg, p, i, x, tables, full, at):
+    """Block i, whose mixer is number `at` of its kind."""
+    names = ("q", "k", "v", "o", "q_norm", "k_norm")
+    if not full:
+        names = ("qkv", "z", "beta", "alpha", "conv", "a_log", "dt", "lin_norm", "lin_out")
+    ffn = [p[n][i] for n in ("router", "gate", "up", "down", "s_router", "s_gate", "s_up", "s_down")]
+    mixer = [p[n][at] for n in names]
+    return hybrid_block(cfg, x, tables, full, p["attn_norm"][i], mixer, p["ffn_norm"][i], ffn)
 
 
 def hybrid_hidden(cfg, p, ids, mtp_ids=None):
@@ -281,7 +283,7 @@ def hybrid_hidden(cfg, p, ids, mtp_ids=None):
     full, lin, balances, loads = 0, 0, [], []
     for i in range(cfg.layers):
         is_full = i in cfg.full
-        x, balance, load = _block(cfg, p, i, x, tables, full if is_full else None, lin)
+        x, balance, load = _block(cfg, p, i, x, tables, is_full, full if is_full else lin)
         full, lin = full + is_full, lin + (not is_full)
         balances.append(balance), loads.append(load)
     x = rms(x, p["norm"], cfg.eps)
@@ -289,7 +291,7 @@ def hybrid_hidden(cfg, p, ids, mtp_ids=None):
         return x, None, sum(balances) / len(balances), torch.stack(loads)
     e = rms(F.embedding(mtp_ids, p["embed"]), p["enorm"], cfg.eps)
     y = F.linear(torch.cat([e, rms(x, p["hnorm"], cfg.eps)], -1), p["eh"])
-    y, balance, load = _block(cfg, p, cfg.layers, y, tables, full, None)
+    y, balance, load = _block(cfg, p, cfg.layers, y, tables, True, full)
     balances.append(balance), loads.append(load)
     return x, rms(y, p["mtp_norm"], cfg.eps), sum(balances) / len(balances), torch.stack(loads)
 

@@ -3,6 +3,9 @@
 Marks: {H} the hero at the start of a sentence, {h} inside one, {a} with an indefinite article, {he} {him} {his} and
 {He} {His} pronouns, {o} the object ("the red ball"), {f} a friend ("the owl"), {F} at the start, {p} the place.
 """
+import zlib
+
+import plots
 import words as w
 
 SHE = {"girl", "grandmother", "sister", "queen", "princess", "witch", "fairy", "hen", "cow", "nurse", "mother"}
@@ -20,6 +23,22 @@ NEAR = [
     "in a busy town",
     "in a green valley",
     "not far from the sea",
+    "behind the old mill",
+    "in the last house of the street",
+    "on the other side of the mountain",
+    "where the road ends and the meadows begin",
+    "between two birch trees",
+    "in a yellow house with a round door",
+    "in the north, where the winters are long",
+    "in a warm land in the south",
+    "next to a small waterfall",
+    "at the end of a long garden",
+]
+OPEN_THING = [
+    "Once upon a time, there was {a}.",
+    "Once there was {a}.",
+    "There once was {a}.",
+    "Long ago, there was {a}.",
 ]
 OPEN = [
     "Once upon a time, there was {a} who lived {p}.",
@@ -34,6 +53,10 @@ OPEN_AT = [
     "Once there was {a}. {H} was {p} that day.",
     "One morning, {a} was {p}.",
     "There once was {a}. Today {h} was {p}.",
+    "It was a day like any other, and {a} was {p}.",
+    "Once upon a time, {a} was {p}.",
+    "This is what happened when {a} was {p}.",
+    "One afternoon, {a} was {p}.",
 ]
 TRAITS = dict(
     shy="{He} was very shy and did not like to speak in front of others.",
@@ -68,14 +91,6 @@ TRAITS = dict(
     cheerful="{He} was cheerful and smiled at everyone.",
     clumsy="{He} was clumsy and often fell over {his} own feet.",
 )
-PLAIN = [
-    "{He} liked to look at the sky and dream.",
-    "{He} had a good heart.",
-    "Everyone in the area knew {him} well.",
-    "{He} liked to take long walks.",
-    "{He} enjoyed the small things in life.",
-    "",
-]
 DAY = [
     "One sunny morning,",
     "One day,",
@@ -87,23 +102,6 @@ DAY = [
     "Early one morning,",
     "One day in summer,",
     "After breakfast,",
-]
-FRIENDS = [
-    "owl",
-    "mouse",
-    "rabbit",
-    "old turtle",
-    "bird",
-    "squirrel",
-    "hedgehog",
-    "frog",
-    "old woman",
-    "little girl",
-    "neighbor",
-    "kind farmer",
-    "cat",
-    "goose",
-    "young boy",
 ]
 TALK = [
     '"{Q}" asked {f}.',
@@ -118,28 +116,6 @@ HELP = [
     '"You can do it," said {f}. "I believe in you."',
     '{F} thought for a moment. "I have an idea," said {f}.',
 ]
-END = [
-    "That night, {h} fell asleep with a smile.",
-    "From that day on, {h} was never sad about it again.",
-    "{H} went home and felt warm and happy.",
-    "And {h} never forgot that day.",
-    "{H} and {f} stayed friends for the rest of their lives.",
-    "In the evening, they sat together and watched the stars.",
-    "{H} thanked {f} and went home with a happy heart.",
-    "And so the day ended well for everyone.",
-    "They laughed and danced until the sun went down.",
-    "Everyone was happy, and they had a big dinner together.",
-]
-MORALS = [
-    "{H} learned that good friends make everything easier.",
-    "{H} learned that it is good to try again.",
-    "{H} learned that a kind word can change a day.",
-    "{H} understood that nobody has to be perfect.",
-    "{H} learned that asking for help is a brave thing to do.",
-    "{H} knew now that small steps lead to big things.",
-    "",
-]
-
 # deed: problem / middle / end; each a list of variants divided by |
 DEEDS = {
     "learns to swim": (
@@ -537,332 +513,6 @@ PAIR = [
         "In the evening the whole village ate together, and there was enough for everyone.",
     ),
 ]
-SCENES = {
-    "in the forest": "The trees were tall, and the birds were singing.",
-    "by the sea": "The waves were rolling, and the air smelled of salt.",
-    "on a farm": "There were cows, hens, and a big red barn.",
-    "in the city": "The streets were full of cars and people.",
-    "at school": "The room was full of books and children.",
-    "in the mountains": "The peaks were white with snow.",
-    "near the river": "The water was clear and fast.",
-    "in the garden": "Flowers were growing in every color.",
-    "on an island": "There was blue water all around.",
-    "in a small village": "Everyone knew everyone there.",
-    "at the market": "There were apples, cheese, and flowers on the tables.",
-    "in the desert": "There was only sand and the hot sun.",
-    "in the snow": "Everything was white and quiet.",
-    "at the beach": "The sand was warm and soft.",
-    "in an old castle": "The rooms were dark and full of dust.",
-    "in the park": "Children were playing on the green grass.",
-    "on a ship": "The ship moved up and down on the waves.",
-    "at the zoo": "There were lions, monkeys, and tall giraffes.",
-    "in the library": "There were books from the floor to the roof, and it was very quiet.",
-    "in the kitchen": "It smelled of warm bread and soup.",
-    "under a bridge": "It was cool and dark there, and the water made a soft sound.",
-    "in a cave": "It was dark, and every step made an echo.",
-    "at the lake": "The water was as smooth as a mirror.",
-    "on a hill": "From there one could see the whole valley.",
-    "in the jungle": "There were green leaves and strange sounds everywhere.",
-    "at night": "The moon was bright, and the stars were shining.",
-    "in the rain": "Big drops were falling, and the ground was wet.",
-    "on a train": "The fields and houses flew past the window.",
-    "in space": "There were stars everywhere, and it was very quiet.",
-    "under the sea": "Colorful fish were swimming between the plants.",
-}
-AT = [
-    (
-        "{H} walked around and looked at everything. Suddenly {he} heard someone crying. It was {f}.",
-        '"I have lost my way," said {f}. {H} took {f} by the hand and said, "We will find it together."',
-        "They asked everyone they met, and soon {f} was home again.",
-    ),
-    (
-        "{H} felt alone and wished for company. Then something moved, and {f} came out.",
-        '"This is my favorite place," said {f}. "I will show you something." They went to a secret spot and saw a nest with three little birds.',
-        "They sat there quietly until the evening and became friends.",
-    ),
-    (
-        "{H} wanted to have a quiet day. But then dark clouds came, and it began to rain.",
-        "{H} found a dry place, and {f} was already there. They waited together and told each other funny stories.",
-        "When the rain stopped, there was a big rainbow in the sky.",
-    ),
-    (
-        "{H} was looking for something to do. Then {he} saw something shiny on the ground. It was a little key.",
-        "{F} knew an old box with a lock. They tried the key, and the box opened slowly.",
-        'Inside was a note. It said, "The best treasure is a good friend." They smiled at each other.',
-    ),
-    (
-        '{H} wanted to help {f}, who had too much work. "What can I do?" {he} asked.',
-        "They cleaned, carried, and sang while they worked. Time went by very fast.",
-        "In the end, they shared a sweet cake and looked at what they had done.",
-    ),
-]
-THEMES = {
-    "friendship": "learns to share",
-    "sharing": "shares the last piece of bread",
-    "courage": "is brave in a storm",
-    "honesty": "tells the truth",
-    "kindness": "helps a neighbor",
-    "patience": "learns to wait",
-    "a birthday party": "has a birthday",
-    "the first day of school": "goes to school for the first time",
-    "a lost toy": "loses something important",
-    "a family trip": "goes on a journey",
-    "saying sorry": "makes a mistake and says sorry",
-    "being different": "wants to be tall",
-    "helping others": "helps a neighbor",
-    "the end of summer": "works hard all summer",
-    "a full moon": "visits the moon",
-    "a big storm": "is brave in a storm",
-    "losing and finding": "loses something important",
-    "trust": "keeps a secret",
-    "a good night's sleep": "cannot sleep",
-    "a camping trip": "hears a strange sound",
-    "a snowy morning": "wants to see the snow",
-    "moving to a new house": "builds a house",
-    "working together": "builds a bridge",
-}
-TIMES = {
-    "a rainy day": "It was a rainy day. The drops were knocking on the windows.",
-    "a picnic": "It was a fine day for a picnic. There was a basket with bread, cheese, and apples.",
-    "a secret garden": "Behind an old wall there was a secret garden full of roses.",
-    "a new baby": "There was a new baby in the family, and everything was different now.",
-    "a long winter": "It was a long winter, and the snow was deep.",
-    "a school play": "The school play was near, and everyone was nervous.",
-    "a busy market": "It was a busy market with many people and many colors.",
-    "a snowy morning": "It was a snowy morning, and everything was white.",
-    "a big storm": "A big storm was coming, and the wind was loud.",
-    "a camping trip": "It was the first day of the camping trip. The tent was small but cozy.",
-    "a birthday party": "It was the day of the birthday party. There were balloons and a big cake.",
-    "a full moon": "It was the night of the full moon, and everything was silver.",
-}
-TIME_PLOTS = AT
-
-
-class _Story:
-    def __init__(self, r):
-        self.r, self.words, self.friend_ok = r, {}, True
-
-    def hero(self, noun=None):
-        r = self.r
-        adjective, name = None, None
-        if noun is None:
-            noun = r.choice(r.choice([w.ANIMALS, w.ANIMALS, w.PEOPLE, w.PEOPLE, w.THINGS_ALIVE]))
-            if r.random() < 0.15:
-                noun = r.choice(["boy", "girl", "girl", "boy", r.choice(w.ANIMALS)])
-                name = r.choice(BOYS if noun == "boy" else GIRLS if noun == "girl" else w.NAMES)
-        if r.random() < (0.25 if name else 0.5):
-            adjective = r.choice(w.ADJECTIVES)
-        phrase = (adjective + " " if adjective else "") + noun
-        phrase = ("an " if phrase[0] in "aeiou" else "a ") + phrase + (f" named {name}" if name else "")
-        sex = (
-            "she"
-            if noun in SHE
-            else "he"
-            if noun in HE
-            else "it"
-            if noun in w.THINGS_ALIVE
-            else r.choice(["he", "she"])
-        )
-        return phrase, name or f"the {noun}", sex, adjective
-
-    def set(self, phrase, short, sex, adjective):
-        him, his = dict(he=("him", "his"), she=("her", "her"), it=("it", "its"))[sex]
-        up = lambda t: t[0].upper() + t[1:]
-        self.words.update(
-            a=phrase,
-            A=up(phrase),
-            h=short,
-            H=up(short),
-            he=sex,
-            He=up(sex),
-            him=him,
-            his=his,
-            His=up(his),
-            self=dict(he="himself", she="herself", it="itself")[sex],
-        )
-        self.adjective = adjective
-        friend = self.r.choice(
-            [f for f in FRIENDS if f not in phrase and (not self.words.get("g") or f not in self.words["g"])]
-        )
-        self.words.update(f="the " + friend, F="The " + friend)
-
-    def say(self, text):
-        options = text.split("|")
-        return self.r.choice(options).format(**self.words).strip()
-
-    def first(self, place=None, at=None):
-        r = self.r
-        self.words["p"] = at or place or r.choice(NEAR)
-        out = [self.say(r.choice(OPEN_AT if at else OPEN))]
-        if at:
-            out.append(SCENES.get(at, ""))
-        out.append(self.say(TRAITS[self.adjective]) if self.adjective else self.say(r.choice(PLAIN)))
-        return " ".join(x for x in out if x)
-
-    def meet(self):
-        """The friend is named with "a" the first time, in a small talk."""
-        question = self.r.choice(
-            [
-                "What are you doing?",
-                "Can I help you?",
-                "Why do you look so thoughtful?",
-                "What is the matter?",
-                "Where are you going?",
-                "Is everything all right?",
-            ]
-        )
-        return self.r.choice(TALK).replace("{Q}", question).format(**self.words)
-
-    def last(self):
-        r = self.r
-        parts = [self.say(r.choice(MORALS)), self.say(r.choice(END))]
-        if r.random() < 0.4:
-            parts = parts[1:]
-        return " ".join(p for p in parts if p)
-
-
-EARLY = [
-    "The sun was shining, and a soft wind moved the leaves.",
-    "Birds were singing in the trees.",
-    "The sky was blue, with only one small white cloud.",
-    "In the morning, the grass was wet and cold.",
-    "At night, one could hear the wind in the trees.",
-    "Every day {he} had warm bread with honey for breakfast.",
-    "{He} had a small bed, a round table, and a blue cup.",
-    "People there were simple and kind.",
-    "{He} knew every stone and every flower there.",
-    "{His} favorite time of the day was the early morning.",
-    "On Sundays, {he} liked to sit outside and do nothing at all.",
-    "{He} had a little garden with carrots and roses.",
-]
-MIDDLE = [
-    '"We must not give up," said {f}.',
-    '"This is not easy," said {h}, "but I will try."',
-    "{H} took a deep breath.",
-    '"I am glad that you are here," said {h}.',
-    '"Look over there," said {f} and pointed with a smile.',
-    "They rested for a while and drank some cold water.",
-    '"Step by step," {h} said quietly.',
-    "Time went by, and the shadows became long.",
-    '"What if it does not work?" asked {h}. "Then we will try another way," said {f}.',
-    "A soft wind was blowing, and everything was quiet.",
-    '"I have never done this before," said {h}.',
-    "{F} hummed a little song.",
-]
-LATE = [
-    '"What a wonderful day," said {h}.',
-    '"Thank you for your help," said {h}. "I could not have done it alone."',
-    "On the way home, {h} looked at the clouds and thought about everything.",
-    '"Can we do this again tomorrow?" asked {f}. "Yes," said {h}.',
-    "{H} told the story to everyone, and they listened with big eyes.",
-    "{F} gave {him} a big hug.",
-    "They made a small fire and ate some bread and cheese.",
-    '"I am proud of you," said {f}.',
-    "Even the birds in the trees seemed to sing a happy song.",
-    "The moon came up and made everything silver.",
-]
-
-
-def _fill(r, paragraphs, places, words):
-    """Adds sentences until the story has a little more than a hundred words."""
-    wanted = r.randint(108, 165)
-    pools = {i: r.sample(pool, len(pool)) for i, pool in places.items()}
-    while sum(len(p.split()) for p in paragraphs) < wanted:
-        i = r.choice([i for i in pools if pools[i]])
-        extra = pools[i].pop().format(**words)
-        if i == max(places):  # before the closing sentence
-            cut = paragraphs[i].rfind(". ", 0, len(paragraphs[i]) - 2)
-            paragraphs[i] = (
-                paragraphs[i][: cut + 2] + extra + " " + paragraphs[i][cut + 2 :]
-                if cut > 0 and '"' not in paragraphs[i][cut:]
-                else paragraphs[i] + " " + extra
-            )
-        else:
-            paragraphs[i] += " " + extra
-    return ("\n\n" if r.random() < 0.7 else " ").join(paragraphs)
-
-
-def _join(s, first, problem, talk, middle, end, last):
-    known = s.words["f"] == s.words.get("g")
-    if not talk and not known and s.friend_ok:
-        a = ("an " if s.words["f"][4] in "aeiou" else "a ") + s.words["f"][4:]
-        first += " " + s.r.choice(
-            ["{His} best friend was {fa}.", "{His} neighbor was {fa}.", "Next door lived {fa}."]
-        ).format(fa=a, **s.words)
-    paragraphs = [first, " ".join(x for x in (problem, talk) if x), middle, " ".join([end, last])]
-    return _fill(s.r, paragraphs, {0: EARLY, 2: MIDDLE, 3: LATE}, s.words)
-
-
-def _deed(r, topic_hero, deed, place=None):
-    s = _Story(r)
-    s.set(*topic_hero)
-    problem, middle, end = DEEDS[deed]
-    s.friend_ok = not any(x in deed for x in ("friend", "stranger", "enemy", "neighbor", "sound"))
-    first = s.first(place=place) if not place or r.random() < 0.5 else s.first(at=place)
-    problem = s.say(problem)
-    day = r.choice(DAY)
-    if r.random() < 0.5 and problem.startswith(s.words["H"] + " ") and not first.endswith("that day."):
-        problem = day + " " + s.words["h"] + problem[len(s.words["h"]) :]
-    talk = s.meet() + " " + s.say(r.choice(HELP)) if r.random() < 0.75 else ""
-    if talk and r.random() < 0.5:
-        talk = (
-            s.meet()
-            + ' "I '
-            + r.choice(["have a problem", "need some help", "have a big wish", "do not know what to do"])
-            + f'," said {s.words["h"]}. '
-            + s.say(r.choice(HELP))
-        )
-    return _join(s, first, problem, talk, s.say(middle), s.say(end), s.last())
-
-
-def _object(r, topic_hero, thing, how):
-    s = _Story(r)
-    s.set(*topic_hero)
-    s.words["o"] = "the " + thing
-    an = ("an " if thing[0] in "aeiou" else "a ") + thing
-    about = THINGS[thing] + "."
-    first = s.first()
-    if how == "found":
-        problem, middle, end = (s.say(x) for x in r.choice(FOUND))
-        seen = r.choice(
-            [
-                "{day} {h} found {an} {where}.",
-                "{day} {h} went for a walk and found {an}.",
-                "{day} {h} saw something {where}. It was {an}.",
-            ]
-        )
-        where = r.choice(["in the grass", "under a tree", "near the path", "behind the house", "by the river"])
-        problem = seen.format(day=r.choice(DAY), h=s.words["h"], an=an, where=where) + " " + about + " " + problem
-        talk = ""
-    elif how == "lost":
-        problem, middle, end = (s.say(x) for x in LOST)
-        problem = s.words["H"] + f" had {an}. {about} " + problem
-        talk = s.meet() + " " + s.say(f'"I have lost {{o}}," said {{h}}.')
-    else:
-        problem, middle, end = (s.say(x).replace("the " + thing, an, 1) for x in MADE)
-        talk = s.meet() + " " + s.say(r.choice(HELP))
-        end = end + f" {about}"
-    return _join(s, first, problem, talk, middle, end, s.last())
-
-
-def _pair(r, one, two):
-    s = _Story(r)
-    s.words.update(g=two[1], G=two[1][0].upper() + two[1][1:])
-    s.set(*one)
-    first = s.first()
-    problem, middle, end = (s.say(x) for x in r.choice(PAIR))
-    second = f" Not far away lived {two[0]}."
-    s.words.update(f=s.words["g"], F=s.words["G"])
-    return _join(s, first + second, problem, "", middle, end, s.last())
-
-
-def _at(r, topic_hero, place):
-    s = _Story(r)
-    s.set(*topic_hero)
-    first = s.first(at=place)
-    problem, middle, end = (s.say(x) for x in r.choice(AT))
-    return _join(s, first, problem, "", middle, end, s.last())
-
 
 TWO = [
     (
@@ -885,20 +535,356 @@ TWO = [
     ),
 ]
 
-
-EARLY_TWO = [x for x in EARLY if "{" not in x] + [
-    "They lived in a small house near the forest.",
-    "They had known each other for many years.",
-    "Every morning they ate breakfast together.",
-    "{h} was quick, and {f} was careful.",
-    "They liked to play outside until the evening.",
+# More ways in which two of a kind spend a day with a thing.
+TWO += [
+    (
+        "{N} and {M} were {kind}, and they lived under one roof. One rainy day they {did} {an}.",
+        '"I know a game," said {N}. "Each of us may have {o} until the clock strikes." {M} nodded.',
+        "So they sat by the stove and took turns. Time flew by, and the rain stopped.",
+        "When the sun came out, they ran outside and showed {o} to the neighbors.",
+    ),
+    (
+        "Everybody knew the {kind} {N} and {M}, because they were always together. One summer day they {did} {an}.",
+        '"It does not belong to us," said {M}. "Somebody must miss it." So they asked at every door.',
+        "An old man with a white beard opened the last door. He looked at {o} and had tears in his eyes.",
+        '"Keep it," he said. "I had it when I was young, and you will take good care of it."',
+    ),
+    (
+        "Two {kind}, {N} and {M}, could not sit still for a minute. On a windy day they {did} {an}.",
+        "{N} ran ahead and did not look. Bump! {N} fell over a root and hurt one knee.",
+        '{M} put a leaf on the knee and blew on it. "You may carry {o}," said {M}. "Then it will stop hurting."',
+        "Arm in arm they walked home, and soon the knee was forgotten.",
+    ),
 ]
 BOYS = "Tom Ben Max Sam Leo Jack Tim Finn Noah Oscar Peter Hugo Adam Eli Mark Paul Omar Luis".split()
 GIRLS = [n for n in w.NAMES if n not in BOYS]
+QUESTIONS = [
+    "What are you doing?",
+    "Can I help you?",
+    "Why do you look so thoughtful?",
+    "What is the matter?",
+    "Where are you going?",
+    "Is everything all right?",
+    "What is on your mind?",
+    "May I sit down with you?",
+]
+TROUBLES = [
+    "have a problem",
+    "need some help",
+    "have a big wish",
+    "do not know what to do",
+    "have been thinking all morning",
+    "want to try something",
+]
+KNOWN = [
+    "{His} best friend was {fa}.",
+    "{His} neighbor was {fa}.",
+    "Next door lived {fa}.",
+    "Not far away lived {fa}.",
+    "{He} often met {fa}.",
+    "{His} oldest friend was {fa}.",
+]
+# Only for a story that is still too short.
+FILLERS = [
+    "Somewhere a bell rang.",
+    "The clouds looked like little ships.",
+    "There was a smell of fresh grass.",
+    "{F} hummed a quiet song.",
+    "Far away, a dog was barking.",
+    "Nobody said a word for a moment.",
+    '"I am glad that you are here," said {h}.',
+    '"What do you think?" asked {f}. "I think that we can do it," said {h}.',
+    '"Look over there!" said {f} and pointed with a smile.',
+    '"You are very kind," said {h}.',
+    '"It is more fun with two," said {f}.',
+    '"I have never seen anything like it," said {h}.',
+    '"Slowly, slowly," said {f}, and they both had to smile.',
+    '"My grandmother told me about this," said {f}.',
+    '"Are you tired?" asked {f}. "Not yet," said {h}.',
+    '"One more time," said {h} and laughed.',
+    '"That is a good idea," said {h}.',
+    '"We are a good team," said {f}.',
+    '"I will remember this," said {h}.',
+    "{H} and {f} looked at each other and smiled.",
+    "{F} had a piece of bread and gave half of it to {h}.",
+    '"Do you hear that?" whispered {h}. They listened for a while.',
+    '"Wait for me!" called {f}.',
+    "It took longer than they had thought, but that did not matter.",
+]
+# Deeds in which the other one appears later, and deeds that need no talk before they begin.
+UNSEEN = (
+    "friend",
+    "stranger",
+    "enemy",
+    "neighbor",
+    "sound",
+    "lost",
+    "bread",
+    "brave",
+    "gift",
+    "way home",
+    "journey",
+    "sun",
+)
+ALONE = (
+    "birthday",
+    "kitten",
+    "secret",
+    "truth",
+    "mistake",
+    "moon",
+    "questions",
+    "fish",
+    "sleep",
+    "tall",
+    "school",
+    "laugh",
+    "summer",
+    "bird",
+    "dark",
+    "share",
+    "bridge",
+)
+
+
+class _Story:
+    def __init__(self, r):
+        self.r, self.words = r, {}
+
+    def hero(self, noun=None):
+        """(phrase, short form, pronoun, adjective, noun)"""
+        r = self.r
+        adjective, name = None, None
+        if noun is None:
+            noun = r.choice(r.choice([w.ANIMALS, w.ANIMALS, w.PEOPLE, w.PEOPLE, w.THINGS_ALIVE]))
+            if r.random() < 0.15:
+                noun = r.choice(["boy", "girl", "girl", "boy", r.choice(w.ANIMALS)])
+                name = r.choice(BOYS if noun == "boy" else GIRLS if noun == "girl" else w.NAMES)
+        if r.random() < (0.25 if name else 0.5):
+            adjective = r.choice(w.ADJECTIVES)
+        phrase = (adjective + " " if adjective else "") + noun
+        phrase = ("an " if phrase[0] in "aeiou" else "a ") + phrase + (f" named {name}" if name else "")
+        sex = (
+            "she"
+            if noun in SHE
+            else "he"
+            if noun in HE
+            else "it"
+            if noun in w.THINGS_ALIVE
+            else self.pick("sex", ["he", "she"], noun)
+        )
+        return phrase, name or f"the {noun}", sex, adjective, noun
+
+    def pick(self, slot, options, key):
+        """Mostly the option that belongs to the key: what depends on the topic can be learned, and differs by topic."""
+        at = zlib.crc32(f"{slot} {key}".encode()) % len(options)
+        return options[at] if self.r.random() < 0.7 else self.r.choice(options)
+
+    def set(self, phrase, short, sex, adjective, noun):
+        him, his = dict(he=("him", "his"), she=("her", "her"), it=("it", "its"))[sex]
+        up = lambda t: t[0].upper() + t[1:]
+        self.words.update(
+            a=phrase,
+            A=up(phrase),
+            h=short,
+            H=up(short),
+            he=sex,
+            He=up(sex),
+            him=him,
+            his=his,
+            His=up(his),
+            self=dict(he="himself", she="herself", it="itself")[sex],
+        )
+        self.adjective, self.noun, self.key = adjective, noun, short
+        people = noun in w.PEOPLE or noun in ("boy", "girl")
+        taken = phrase + " " + self.words.get("g", "")
+        friends = [
+            f
+            for f in (plots.HUMAN_FRIENDS if people else plots.ANIMAL_FRIENDS)
+            if not any(x in taken for x in f.split())
+        ]
+        friend = self.pick("friend", friends, short)
+        self.words.update(f="the " + friend, F="The " + friend, fa=("an " if friend[0] in "aeiou" else "a ") + friend)
+
+    def say(self, text, key=None):
+        options = text.split("|")
+        chosen = self.pick(options[0][:20], options, key or self.key) if len(options) > 1 else text
+        return chosen.format(**self.words).strip()
+
+    def first(self, at=None, scene="", friend=True):
+        """Who the hero is: where, how, a habit, and the friend."""
+        out = []
+        if at == "at night":
+            out.append(
+                self.say(
+                    "It was night. {A} was still awake.|One night, {a} looked out into the dark.|The sun had gone down, and {a} was not tired yet."
+                )
+            )
+        elif at:
+            self.words["p"] = at
+            out.append(self.say("|".join(OPEN_AT)))
+        elif self.noun in w.THINGS_ALIVE:
+            out.append(self.say("|".join(OPEN_THING)))
+        else:
+            self.words["p"] = self.pick("near", NEAR, self.key)
+            out.append(self.say("|".join(OPEN)))
+        out += [scene] if at else []
+        if self.adjective:
+            out.append(self.say(TRAITS[self.adjective]))
+        if not self.adjective or at or self.r.random() < 0.6:
+            out.append(self.say(plots.HEROES[self.noun]))
+        if friend:
+            out.append(self.say("|".join(KNOWN)))
+        return " ".join(out)
+
+    def talk(self, key):
+        """A short talk with the friend about the problem."""
+        question = self.pick("question", QUESTIONS, key)
+        text = self.pick("talk", TALK, key).replace("{Q}", question).format(**self.words)
+        if self.r.random() < 0.5:
+            text += ' "I ' + self.pick("trouble", TROUBLES, key) + f'," said {self.words["h"]}.'
+        return text + " " + self.pick("help", HELP, key).format(**self.words)
+
+    def introduce(self, text):
+        """The friend, who is new here, is named with "a" the first time."""
+        f, F, fa = (self.words[x] for x in ("f", "F", "fa"))
+        at = min((i for i in (text.find(f), text.find(F)) if i >= 0), default=-1)
+        if at < 0:
+            return text
+        return text[:at] + (fa[0].upper() + fa[1:] if text[at] == "T" else fa) + text[at + len(f) :]
+
+    def close(self, moral, last=None):
+        out = [self.say(moral)] if moral and self.r.random() < 0.75 else []
+        if last:
+            out.append(last)
+        if not last or self.r.random() < 0.3:
+            out.append(self.pick("end", plots.ENDS, self.key).format(**self.words))
+        return " ".join(out)
+
+    def tell(self, first, *parts):
+        paragraphs = [first, *(p for p in parts if p)]
+        pool = (
+            sorted(FILLERS, key=lambda x: zlib.crc32((x + self.key).encode()))
+            if self.r.random() < 0.7
+            else self.r.sample(FILLERS, len(FILLERS))
+        )
+        while sum(len(p.split()) for p in paragraphs) < 106:
+            paragraphs[-2] += " " + pool.pop().format(**self.words)
+        return ("\n\n" if self.r.random() < 0.6 else " ").join(paragraphs)
+
+
+def _deed(r, hero, deed, place=None):
+    s = _Story(r)
+    s.set(*hero)
+    problem, middle, end = (s.say(x) for x in DEEDS[deed])
+    mid, late, moral = plots.DEED_LINES[deed].split(" | ")
+    unseen = any(x in deed for x in UNSEEN)
+    scene, last = "", None
+    if place:
+        parts = plots.PLACE_PLOTS[place].split(" | ")
+        scene, last = parts[0], s.say(parts[4])
+    first = s.first(place, scene, friend=not unseen)
+    if not place and r.random() < 0.5 and problem.startswith(s.words["H"] + " "):
+        problem = s.pick("day", DAY, s.key) + " " + s.words["h"] + problem[len(s.words["h"]) :]
+    talk = s.talk(deed) if not unseen and not any(x in deed for x in ALONE) and r.random() < 0.6 else ""
+    if r.random() < 0.85 or len(middle) < 90:
+        middle += " " + s.say(mid)
+    if r.random() < 0.8:
+        end += " " + s.say(late)
+    if unseen:
+        cut = len(problem)
+        both = s.introduce(problem + middle)
+        cut += (len(both) - len(problem + middle)) if s.words["f"][4:] in problem else 0
+        problem, middle = both[:cut], both[cut:]
+    return s.tell(first, " ".join(x for x in (problem, talk) if x), middle, end + " " + s.close(moral, last))
+
+
+def _object(r, hero, thing, how):
+    s = _Story(r)
+    s.set(*hero)
+    s.words["o"] = "the " + thing
+    an = ("an " if thing[0] in "aeiou" else "a ") + thing
+    about = THINGS[thing] + "."
+    late = plots.THING_LINES[thing]
+    if how == "found":
+        at = s.pick("found", range(len(FOUND)), thing)
+        problem, middle, end = (s.say(x) for x in FOUND[at])
+        moral = plots.FOUND_MORALS[at]
+        seen = s.pick(
+            "seen",
+            [
+                "{day} {h} found {an} {where}.",
+                "{day} {h} went for a walk and found {an}.",
+                "{day} {h} saw something {where}. It was {an}.",
+                "{day} {h} nearly fell over something {where}. It was {an}.",
+            ],
+            thing,
+        )
+        where = s.pick(
+            "where",
+            [
+                "in the grass",
+                "under a tree",
+                "near the path",
+                "behind the house",
+                "by the river",
+                "between two stones",
+                "under the stairs",
+                "in a hollow tree",
+            ],
+            s.key,
+        )
+        problem = (
+            seen.format(day=s.pick("day", DAY, s.key), h=s.words["h"], an=an, where=where) + " " + about + " " + problem
+        )
+        late = "" if at in (0, 3) else late
+    elif how == "lost":
+        problem, middle, end = (s.say(x) for x in LOST)
+        problem = s.words["H"] + f" had {an}. {about} " + problem
+        middle = s.talk(thing) + " " + s.say('"I have lost {o}," said {h}.') + " " + middle
+        moral = plots.LOST_MORAL
+    else:
+        problem, middle, end = (s.say(x).replace("the " + thing, an, 1) for x in MADE)
+        problem += " " + s.talk(thing)
+        end, moral = end + f" {about}", plots.MADE_MORAL
+    if late and r.random() < 0.85:
+        end += " " + late
+    return s.tell(s.first(), problem, middle, end + " " + s.close(moral))
+
+
+def _pair(r, one, two):
+    s = _Story(r)
+    s.words.update(g=two[1], G=two[1][0].upper() + two[1][1:])
+    s.set(*one)
+    at = s.pick("pair", range(len(PAIR)), two[1])
+    problem, middle, end = (s.say(x) for x in PAIR[at])
+    first = s.first(friend=False)
+    s.words.update(f=s.words["g"], F=s.words["G"])
+    habit = plots.HEROES[two[4]].split("|")[r.randrange(2)]
+    him, his = dict(he=("him", "his"), she=("her", "her"), it=("it", "its"))[two[2]]
+    second = f"Not far away lived {two[0]}. " + habit.format(
+        **dict(s.words, h=two[1], H=s.words["G"], he=two[2], him=him, his=his)
+    )
+    return s.tell(first + " " + second, problem, middle, end + " " + s.close(plots.PAIR_MORALS[at]))
+
+
+def _at(r, hero, place):
+    s = _Story(r)
+    s.set(*hero)
+    scene, problem, middle, end, last = (s.say(x) for x in plots.PLACE_PLOTS[place].split(" | "))
+    known = r.random() < 0.3
+    if not known:
+        if s.words["f"] in problem or s.words["F"] in problem:
+            problem = s.introduce(problem)
+        else:
+            middle = s.introduce(middle)
+    return s.tell(s.first(place, scene, friend=known), problem, middle, end + " " + s.close(None, last))
 
 
 def _two(r):
-    kind = r.choice(["friends", "brothers", "sisters", "children", "cats", "birds", "mice", "rabbits", "neighbors"])
+    kind = r.choice(
+        ["friends", "brothers", "sisters", "children", "cats", "birds", "mice", "rabbits", "neighbors", "boys", "girls"]
+    )
     thing = r.choice(list(THINGS))
     an = ("an " if thing[0] in "aeiou" else "a ") + thing
     verb, did = r.choice(
@@ -912,10 +898,12 @@ def _two(r):
             (None, "found"),
         ]
     )
-    n, m = r.sample(BOYS if kind == "brothers" else GIRLS if kind == "sisters" else w.NAMES, 2)
+    n, m = r.sample(BOYS if kind in ("brothers", "boys") else GIRLS if kind in ("sisters", "girls") else w.NAMES, 2)
+    s = _Story(r)
+    s.words, s.key = dict(h=n, H=n, f=m, F=m), n + thing
     parts = [
         x.format(N=n, M=m, kind=kind, did=did if did != "lost" else "had", an=an, o="the " + thing)
-        for x in r.choice(TWO)
+        for x in s.pick("two", TWO, thing + kind)
     ]
     parts[0] += f" {THINGS[thing]}."
     if did == "lost":
@@ -926,6 +914,8 @@ def _two(r):
             2
         ] = f'"Do not cry," said {m}. "Let us look by the river." They walked along the path and looked behind every stone.'
         parts[3] = f"At last they found the {thing} in the grass and took it home."
+    if r.random() < 0.85:
+        parts[3] += " " + plots.THING_LINES[thing]
     topic = f"two {kind} and {an}" if verb is None else f"two {kind} who {verb} {an}"
     ends = [
         "That night, they slept well.",
@@ -933,33 +923,34 @@ def _two(r):
         "From that day on, they were never angry with each other for long.",
         "It was the best day of the year.",
         "They learned that together everything is easier.",
+        "They learned that half a joy is a double joy when it is shared.",
+        f"{n} and {m} told everyone about it.",
+        "In the evening they fell asleep side by side.",
     ]
-    words = dict(h=n, H=n, f=m, F=m, he="they", He="They", him=n, his="their", His="Their")
-    return topic, _fill(r, parts[:3] + [parts[3] + " " + r.choice(ends)], {0: EARLY_TWO, 2: MIDDLE, 3: LATE}, words)
+    return topic, s.tell(*parts[:3], parts[3] + " " + s.pick("ends", ends, thing))
 
 
 def _theme(r):
-    theme = r.choice(list(THEMES) + list(TIMES))
-    place = r.choice(w.PLACES) if r.random() < 0.5 else None
-    topic = theme + (" " + place if place else "")
+    theme = r.choice(list(plots.THEME_PLOTS))
+    place = r.choice(w.PLACES) if r.random() < 0.4 else None
     s = _Story(r)
-    hero = s.hero()
+    hero = s.hero(r.choice(["boy", "girl", None, None, None]))
+    if hero[4] in w.THINGS_ALIVE:
+        hero = s.hero(r.choice(w.ANIMALS))
     s.set(*hero)
-    if theme in TIMES and (theme not in THEMES or r.random() < 0.5):
-        first = TIMES[theme] + " " + s.say(f"{{A}} was {place}." if place else "{A} was looking around.")
-        if place:
-            first += " " + SCENES[place]
-        if s.adjective:
-            first += " " + s.say(TRAITS[s.adjective])
-        problem, middle, end = (s.say(x) for x in r.choice(TIME_PLOTS))
-        return topic, _join(s, first, problem, "", middle, end, s.last())
-    text = _deed(r, hero, THEMES[theme], place)
-    extra = f" It was a day about {theme}." if not theme.startswith(("a ", "the ")) else ""
-    return topic, text + (
-        r.choice([f" And that is a story about {theme}.", extra, f" This is what {theme} can teach us."])
-        if theme not in TIMES
-        else ""
+    opening, problem, middle, end, last = (s.say(x) for x in plots.THEME_PLOTS[theme].split(" | "))
+    parts = [s.say(x) for x in plots.PLACE_PLOTS[place].split(" | ")] if place else None
+    named = s.words["f"] in opening or s.words["F"] in opening
+    opening = s.introduce(opening)
+    who = s.first(place, parts[0] if place else "", friend=not named)
+    if place and r.random() < 0.7:
+        last = last + " " + parts[4]
+    first = (
+        who + " " + opening
+        if s.words["h"] in opening or s.words["H"] in opening or r.random() < 0.5
+        else opening + " " + who
     )
+    return theme + (" " + place if place else ""), s.tell(first, problem, middle, end + " " + s.close(None, last))
 
 
 def make(r):
@@ -970,7 +961,7 @@ def make(r):
         hero, deed = s.hero(), r.choice(list(DEEDS))
         place = r.choice(w.PLACES) if r.random() < 0.2 and " in " not in deed else None
         return f"{hero[0]} who {deed}" + (" " + place if place else ""), _deed(r, hero, deed, place)
-    if x < 0.62:
+    if x < 0.60:
         hero, thing = s.hero(), r.choice(list(THINGS))
         an = ("an " if thing[0] in "aeiou" else "a ") + thing
         how, verb = r.choice(
@@ -987,14 +978,17 @@ def make(r):
             ]
         )
         return f"{hero[0]} {verb} {an}", _object(r, hero, thing, how)
-    if x < 0.72:
+    if x < 0.68:
         one, two = s.hero(), s.hero()
-        if one[1] == two[1]:
+        if one[1] == two[1] or one[4] == two[4]:
             return make(r)
         return f"{one[0]} and {two[0]}", _pair(r, one, two)
-    if x < 0.83:
-        hero, place = s.hero(), r.choice(w.PLACES)
+    if x < 0.81:
+        hero, place = s.hero(), r.choice(list(plots.PLACE_PLOTS))
         return f"{hero[0]} {place}", _at(r, hero, place)
-    if x < 0.91:
+    if x < 0.88:
         return _two(r)
-    return _theme(r)
+    if x < 0.97:
+        return _theme(r)
+    hero = s.hero()  # a hero alone: what happens belongs to the hero
+    return hero[0], _deed(r, hero, s.pick("deed", sorted(DEEDS), hero[4]))

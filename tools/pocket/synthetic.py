@@ -1,7 +1,8 @@
-"""Conversations made from templates without a teacher: tool calls, JSON, small sums, facts, small talk."""
+"""Conversations made from templates: small talk, facts, sums, JSON, words to copy, short texts to understand, tool calls."""
 import json
-import random
 
+import calls
+import fresh
 import knowledge
 import words as w
 
@@ -106,7 +107,7 @@ TALK = [
         ["Who made you?", "Who created you?", "Where do you come from?", "What is Hearth?"],
         [
             "I was trained by the Hearth project. Hearth is a program that runs language models on your own computer.",
-            "I come with Hearth, a program that runs language models. I learned from short texts written by a bigger model.",
+            "I come with Hearth, a program that runs language models. I learned from short texts that people and programs made.",
         ],
     ),
     (["Goodbye", "Bye", "Bye!", "Goodbye!", "See you later.", "bye", "See you tomorrow!", "I have to go."], BYE),
@@ -174,7 +175,7 @@ TALK = [
         ["All right. I am here if you need me.", "Okay! Just ask if you need something."],
     ),
     (
-        ["I am bored", "Let's talk.", "Talk to me.", "Can we talk?"],
+        ["Let's talk.", "Talk to me.", "Can we talk?", "Let's chat."],
         [
             "Sure! I can tell you a story or a joke. What would you like?",
             "Of course! What would you like to talk about?",
@@ -183,10 +184,6 @@ TALK = [
     (["How old are you?"], ["I am very new. I was trained a short time ago."]),
     (["Where are you?", "Where do you live?"], ["I live in your computer."]),
     (
-        ["What is the meaning of life?", "Why are we here?"],
-        ["People give many answers. Being kind, learning, and enjoying time with others is a good start."],
-    ),
-    (
         ["asdf", "asdfgh", "???", "...", "test", "Test", "hm", "blah blah"],
         [
             "I did not understand that. Could you say it in another way?",
@@ -194,16 +191,6 @@ TALK = [
         ],
     ),
 ]
-
-
-def vary(r, text):
-    """The same question as people also type it."""
-    x = r.random()
-    if x < 0.12:
-        text = text.lower()
-    if x < 0.07 or 0.12 <= x < 0.16:
-        text = text.rstrip("?.")
-    return text
 
 
 def small_talk(r):
@@ -240,9 +227,38 @@ def fact(r):
         return q, a, f"The user asks about a capital city. {city} is the capital of {c}."
     if kind == 3:
         t, c = r.choice(w.COLORS)
-        verb = "is"
-        q = r.choice([f"What color is {t}?", f"Which color does {t} have?", f"what color is {t}"])
-        return q, f"{cap(t)} {verb} {c}.", f"{cap(t)} is usually {c}."
+        if t.startswith(("a ", "an ")) and r.random() < 0.5:
+            fruits = (
+                "banana",
+                "lemon",
+                "strawberry",
+                "orange",
+                "tomato",
+                "cherry",
+                "eggplant",
+                "pumpkin",
+                "cucumber",
+                "plum",
+                "pear",
+            )
+            t = knowledge.a(
+                r.choice(
+                    ["big", "small", "nice", "fresh", "ripe", "ripe", "sweet"]
+                    if t.split()[-1] in fruits
+                    else ["big", "small", "nice", "young"]
+                )
+                + " "
+                + t.split(" ", 1)[1]
+            )
+        q = r.choice(
+            [
+                f"What color is {t}?",
+                f"Which color does {t} have?",
+                f"What is the color of {t}?",
+                f"Tell me the color of {t}.",
+            ]
+        )
+        return q, f"{cap(t)} is {c}.", f"{cap(t)} is usually {c}."
     if kind == 4:
         t, s = r.choice(w.SOUNDS)
         q = r.choice(
@@ -332,16 +348,11 @@ def fact(r):
             cap(answer),
             f"I need {number} {name}.",
         )
-    word = r.choice(w.ANIMALS + w.OBJECTS + w.ADJECTIVES)
+    word = r.choice(w.ANIMALS + w.TOOLS + w.ADJECTIVES).split()[-1]
     q, a = r.choice(
         [
             (f"Write {word} in capital letters.", word.upper()),
-            (f"Repeat after me: {word}", cap(word) + "."),
-            (f'Say "{word}".', cap(word) + "."),
-            (
-                f"How many letters are in the word {word.split()[-1]}?",
-                f"The word {word.split()[-1]} has {len(word.split()[-1])} letters.",
-            ),
+            (f"How many letters are in the word {word}?", f"The word {word} has {len(word)} letters."),
         ]
     )
     return q, a, "This is a small task with a word."
@@ -389,568 +400,363 @@ def sum_(r):
 # --- JSON -----------------------------------------------------------------------------------------------------------
 
 
-def rare_name(r):
-    """A word the model has not seen: names are to be copied, not recalled."""
-    v, c = "aeiou", "bcdfghjklmnprstvz"
-    return cap(
-        "".join(r.choice(c) + r.choice(v) for _ in range(r.choice([2, 2, 3]))) + r.choice(["", "n", "s", "r", "k"])
-    )
-
-
-def name(r):
-    return r.choice(w.NAMES) if r.random() < 0.6 else rare_name(r)
-
-
-def city(r):
-    return r.choice(w.CITIES) if r.random() < 0.6 else rare_name(r)
-
-
 def json_answer(r):
-    n, age, c = name(r), r.randint(3, 90), city(r)
-    thing, price = r.choice(w.TOOLS), r.choice([r.randint(1, 99), round(r.uniform(0.5, 99), 2)])
-    people = [name(r) for _ in range(r.randint(2, 4))]
-    options = [
-        (f"{n} is {age} years old and lives in {c}.", dict(name=n, age=age, city=c), "name, age and city"),
-        (f"{n} is {age} years old.", dict(name=n, age=age), "name and age"),
-        (f"A {thing} costs {price} dollars.", dict(item=thing, price=price), "item and price"),
-        (f"{', '.join(people[:-1])} and {people[-1]} come to the party.", dict(guests=people), "guests"),
-        (f"The {r.choice(w.ADJECTIVES)} {r.choice(w.ANIMALS)} is called {n}.", None, "animal and name"),
-        (f"The meeting with {n} is on {r.choice(w.DAYS)} at {r.randint(1, 12)} o'clock.", None, "person, day and hour"),
-    ]
-    text, value, keys = r.choice(options)
-    if value is None:
-        parts = text.rstrip(".").split()
-        value = (
-            dict(animal=parts[2], name=n)
-            if keys.startswith("animal")
-            else dict(person=n, day=parts[6], hour=int(parts[8]))
-        )
+    n, age, c = fresh.full_name(r), r.randint(3, 90), fresh.place(r)
+    thing, price = fresh.thing(r), r.choice([r.randint(1, 99), round(r.uniform(0.5, 99), 2)])
+    people = [fresh.name(r) for _ in range(r.randint(2, 4))]
+    animal, day, hour, count = r.choice(w.ANIMALS), r.choice(w.DAYS), r.randint(1, 12), r.randint(2, 99)
+    book, color, job = fresh.title(r), r.choice("red blue green black white yellow".split()), r.choice(w.PEOPLE)
+    items = [fresh.item(r) for _ in range(r.randint(2, 4))]
+    text, value, keys = r.choice(
+        [
+            (f"{n} is {age} years old and lives in {c}.", dict(name=n, age=age, city=c), "name, age and city"),
+            (f"{n} is {age} years old.", dict(name=n, age=age), "name and age"),
+            (f"{n} comes from {c}.", dict(name=n, city=c), "name and city"),
+            (f"{n} is {knowledge.a(job)}.", dict(name=n, job=job), "name and job"),
+            (f"{n} is {knowledge.a(job)} in {c}.", dict(name=n, job=job, city=c), "name, job and city"),
+            (f"The {thing} costs {price} dollars.", dict(item=thing, price=price), "item and price"),
+            (f"I bought {count} {thing} in {c}.", dict(item=thing, count=count, city=c), "item, count and city"),
+            (f"{', '.join(people[:-1])} and {people[-1]} come to the party.", dict(guests=people), "guests"),
+            (f"We need {', '.join(items[:-1])} and {items[-1]}.", dict(items=items), "items"),
+            (
+                f"The {r.choice(w.ADJECTIVES)} {animal} is called {people[0]}.",
+                dict(animal=animal, name=people[0]),
+                "animal and name",
+            ),
+            (
+                f"The meeting with {n} is on {day} at {hour} o'clock.",
+                dict(person=n, day=day, hour=hour),
+                "person, day and hour",
+            ),
+            (f"{n} wrote the book {book}.", dict(author=n, title=book), "author and title"),
+            (f"My car is {color} and is called {people[0]}.", dict(color=color, name=people[0]), "color and name"),
+            (f"The file {(f := fresh.file_name(r))} has {count} lines.", dict(file=f, lines=count), "file and lines"),
+        ]
+    )
     ask = r.choice(
         [
             f"Write this as JSON with {keys}: {text}",
             f"Turn this into JSON with the keys {keys}: {text}",
             f"{text} Answer as JSON with {keys}.",
             f"Give me a JSON object with {keys}. {text}",
+            f"Make JSON out of this ({keys}): {text}",
+            f"Extract {keys} as JSON: {text}",
         ]
     )
     return [
         user(ask),
-        said(json.dumps(value), reasoning=f"The user wants JSON with {keys}." if r.random() < 0.3 else None),
+        said(json.dumps(value), reasoning=f"The user wants JSON with {keys}." if r.random() < 0.2 else None),
     ]
 
 
-# --- tools ----------------------------------------------------------------------------------------------------------
-
-TEXT, NUMBER = "string", "integer"
+# --- words to copy and short texts to understand --------------------------------------------------------------------
 
 
-def clock(r):
-    return f"{r.randint(0, 23):02d}:{r.choice([0, 15, 30, 45]):02d}"
-
-
-def short_text(r):
-    return r.choice(
-        [
-            "buy milk",
-            "call " + name(r),
-            "water the plants",
-            "feed the " + r.choice(w.ANIMALS),
-            "take out the trash",
-            "clean the kitchen",
-            "meet " + name(r),
-            "pay the rent",
-            "wash the car",
-            "read a book",
-            "go for a walk",
-            "bring the " + r.choice(w.TOOLS),
-            "send the report",
-        ]
+def copying(r):
+    """(question, answer): the answer repeats something that only the question holds."""
+    text = r.choice([fresh.word, fresh.thing, fresh.title, fresh.words, fresh.words, fresh.full_name, fresh.file_name])(
+        r
     )
-
-
-def phrase(r):
-    return r.choice(
-        [
-            "good morning",
-            "thank you",
-            "how are you",
-            "where is the " + r.choice(w.TOOLS),
-            "I like " + r.choice(w.ANIMALS) + "s",
-            "the " + r.choice(w.ANIMALS) + " is " + r.choice(w.ADJECTIVES),
-            "see you on " + r.choice(w.DAYS),
-            "I am " + r.choice(w.FEELINGS),
-        ]
-    )
-
-
-# (names, description, [(parameter names, type, description, maker)], requests, reply)
-TOOLS = [
-    (
-        ["get_weather", "weather", "current_weather", "check_weather"],
-        "Get the weather of a city",
-        [(["city", "location", "place"], TEXT, "Name of the city", city)],
-        [
-            "What is the weather in {0}?",
-            "How is the weather in {0}?",
-            "Tell me the weather in {0}.",
-            "Is it raining in {0}?",
-            "Do I need an umbrella in {0}?",
-            "weather in {0}",
-            "Check the weather for {0}.",
-        ],
-        lambda r, a: (
-            json.dumps(
-                dict(temperature=(t := r.randint(-5, 35)), sky=(s := r.choice(["sunny", "cloudy", "rainy", "windy"])))
-            ),
-            f"It is {s} in {a[0]} with {t} degrees.",
-        ),
-    ),
-    (
-        ["get_time", "current_time", "time_in_city"],
-        "Get the time in a city",
-        [(["city", "place", "location"], TEXT, "Name of the city", city)],
-        ["What time is it in {0}?", "Tell me the time in {0}.", "What is the time in {0}?", "How late is it in {0}?"],
-        lambda r, a: (json.dumps(dict(time=(t := clock(r)))), f"It is {t} in {a[0]}."),
-    ),
-    (
-        ["set_timer", "start_timer", "timer"],
-        "Start a timer",
-        [(["minutes", "duration"], NUMBER, "Length in minutes", lambda r: r.randint(1, 90))],
-        [
-            "Set a timer for {0} minutes.",
-            "Start a {0} minute timer.",
-            "Wake me in {0} minutes.",
-            "Please set a timer to {0} minutes.",
-            "Timer for {0} minutes",
-        ],
-        lambda r, a: ('{"status": "ok"}', f"The timer is set for {a[0]} minutes."),
-    ),
-    (
-        ["set_alarm", "create_alarm", "alarm"],
-        "Set an alarm",
-        [(["time", "at"], TEXT, "Time of day", clock)],
-        ["Set an alarm for {0}.", "Wake me up at {0}.", "I need an alarm at {0}.", "Please set the alarm to {0}."],
-        lambda r, a: ('{"status": "ok"}', f"The alarm is set for {a[0]}."),
-    ),
-    (
-        ["send_message", "send_text", "message"],
-        "Send a message to a person",
-        [
-            (["to", "recipient", "person"], TEXT, "Who gets it", name),
-            (["text", "body", "message"], TEXT, "What to say", phrase),
-        ],
-        [
-            "Send {0} a message: {1}",
-            "Text {0}: {1}",
-            "Write to {0} and say {1}",
-            "Tell {0} {1}",
-            "Send the message {1} to {0}",
-        ],
-        lambda r, a: ('{"sent": true}', f"I sent your message to {a[0]}."),
-    ),
-    (
-        ["send_email", "email", "write_email"],
-        "Send an email",
-        [(["to", "recipient"], TEXT, "Who gets it", name), (["subject", "title"], TEXT, "Subject line", short_text)],
-        [
-            "Send an email to {0} about {1}.",
-            "Email {0} with the subject {1}.",
-            "Write an email to {0} with the subject {1}.",
-        ],
-        lambda r, a: ('{"sent": true}', f"I sent the email to {a[0]}."),
-    ),
-    (
-        ["search", "web_search", "search_web", "find"],
-        "Search the web",
-        [
-            (
-                ["query", "q", "text"],
-                TEXT,
-                "What to look for",
-                lambda r: r.choice(
-                    [
-                        r.choice(w.TOPICS_TELL),
-                        r.choice(w.IDEAS).split()[-1],
-                        "how to " + r.choice(w.TASKS),
-                        rare_name(r),
-                    ]
-                ),
-            )
-        ],
-        [
-            "Search for {0}.",
-            "Search the web for {0}.",
-            "Look up {0}.",
-            "Find pages about {0}.",
-            "Can you search for {0}?",
-            "Google {0}",
-        ],
-        lambda r, a: ('{"results": 3}', f"I found three pages about {a[0]}."),
-    ),
-    (
-        ["play_music", "play_song", "play"],
-        "Play music",
-        [(["artist", "name", "song"], TEXT, "What to play", name)],
-        ["Play music by {0}.", "Play something by {0}.", "I want to hear {0}.", "Put on {0}, please."],
-        lambda r, a: ('{"status": "playing"}', f"Now playing {a[0]}."),
-    ),
-    (
-        ["add_item", "add_to_list", "shopping_list_add"],
-        "Add an item to the shopping list",
-        [
-            (
-                ["item", "name"],
-                TEXT,
-                "The item",
-                lambda r: r.choice(
-                    w.TOOLS + ["milk", "bread", "eggs", "apples", "cheese", "rice", "tea", "coffee", "butter", "soap"]
-                ),
-            )
-        ],
-        ["Add {0} to my shopping list.", "Put {0} on the list.", "I need to buy {0}.", "Add {0} to the list, please."],
-        lambda r, a: ('{"status": "ok"}', f"I added {a[0]} to the list."),
-    ),
-    (
-        ["set_reminder", "remind", "create_reminder"],
-        "Create a reminder",
-        [(["text", "task"], TEXT, "What to remember", short_text), (["time", "at"], TEXT, "Time of day", clock)],
-        ["Remind me to {0} at {1}.", "Set a reminder to {0} at {1}.", "At {1}, remind me to {0}."],
-        lambda r, a: ('{"status": "ok"}', f"I will remind you to {a[0]} at {a[1]}."),
-    ),
-    (
-        ["create_event", "add_event", "calendar_add"],
-        "Add an event to the calendar",
-        [
-            (
-                ["title", "name"],
-                TEXT,
-                "Name of the event",
-                lambda r: r.choice(["dinner", "meeting", "party", "lunch", "concert", "lesson"])
-                + r.choice(["", " with " + name(r)]),
-            ),
-            (["day", "date"], TEXT, "Day of the week", lambda r: r.choice(w.DAYS)),
-        ],
-        [
-            "Add {0} to my calendar on {1}.",
-            "Put {0} in the calendar for {1}.",
-            "I have {0} on {1}. Add it to my calendar.",
-        ],
-        lambda r, a: ('{"status": "ok"}', f"I added {a[0]} on {a[1]}."),
-    ),
-    (
-        ["set_light", "light", "switch_light"],
-        "Switch a light on or off",
-        [
-            (
-                ["room", "place"],
-                TEXT,
-                "Which room",
-                lambda r: r.choice(
-                    ["kitchen", "bedroom", "bathroom", "living room", "garden", "office", "hall", "garage"]
-                ),
-            ),
-            (["state", "value"], TEXT, "on or off", lambda r: r.choice(["on", "off"])),
-        ],
-        [
-            "Turn {1} the light in the {0}.",
-            "Turn the {0} light {1}.",
-            "Switch {1} the lights in the {0}.",
-            "{0} light {1}, please",
-        ],
-        lambda r, a: ('{"status": "ok"}', f"The light in the {a[0]} is {a[1]}."),
-    ),
-    (
-        ["set_temperature", "heating", "thermostat"],
-        "Set the room temperature",
-        [(["degrees", "temperature", "value"], NUMBER, "Degrees Celsius", lambda r: r.randint(10, 30))],
-        [
-            "Set the temperature to {0} degrees.",
-            "Make it {0} degrees.",
-            "Heat the room to {0} degrees.",
-            "Set the heating to {0}.",
-        ],
-        lambda r, a: ('{"status": "ok"}', f"The temperature is set to {a[0]} degrees."),
-    ),
-    (
-        ["translate", "translate_text"],
-        "Translate text",
-        [
-            (["text", "phrase"], TEXT, "Text to translate", phrase),
-            (
-                ["language", "to", "target"],
-                TEXT,
-                "Target language",
-                lambda r: r.choice(["French", "German", "Spanish", "Italian", "Polish", "Greek", "Dutch"]),
-            ),
-        ],
-        ["Translate {0} into {1}.", "How do you say {0} in {1}?", "Translate to {1}: {0}", "What is {0} in {1}?"],
-        lambda r, a: ('{"status": "ok"}', f"Here is your text in {a[1]}."),
-    ),
-    (
-        ["calculate", "calculator", "compute"],
-        "Calculate a number",
-        [
-            (
-                ["expression", "formula", "input"],
-                TEXT,
-                "What to calculate",
-                lambda r: f"{r.randint(2, 999)} {r.choice('+-*/')} {r.randint(2, 999)}",
-            )
-        ],
-        ["Calculate {0}.", "What is {0}?", "How much is {0}?", "Use the calculator for {0}.", "{0}"],
-        lambda r, a: (json.dumps(dict(result=(v := r.randint(2, 999)))), f"The result is {v}."),
-    ),
-    (
-        ["convert_currency", "exchange", "currency"],
-        "Convert money",
-        [
-            (["amount", "value"], NUMBER, "How much", lambda r: r.randint(1, 500)),
-            (["from", "source"], TEXT, "From", lambda r: r.choice(["dollars", "euros", "pounds", "yen"])),
-            (["to", "target"], TEXT, "To", lambda r: r.choice(["francs", "pesos", "crowns", "rupees"])),
-        ],
-        ["Convert {0} {1} to {2}.", "How many {2} are {0} {1}?", "Change {0} {1} into {2}."],
-        lambda r, a: (json.dumps(dict(result=(v := r.randint(2, 999)))), f"{a[0]} {a[1]} are {v} {a[2]}."),
-    ),
-    (
-        ["book_table", "reserve_table", "reservation"],
-        "Book a table in a restaurant",
-        [
-            (["people", "guests", "seats"], NUMBER, "Number of people", lambda r: r.randint(1, 12)),
-            (["time", "at"], TEXT, "Time of day", clock),
-        ],
-        ["Book a table for {0} at {1}.", "Reserve a table for {0} people at {1}.", "I need a table for {0} at {1}."],
-        lambda r, a: ('{"status": "ok"}', f"I booked a table for {a[0]} at {a[1]}."),
-    ),
-    (
-        ["read_file", "open_file", "cat"],
-        "Read a file",
-        [
-            (
-                ["path", "file", "filename"],
-                TEXT,
-                "Path of the file",
-                lambda r: r.choice(["notes", "todo", "main", "report", "data", rare_name(r).lower()])
-                + r.choice([".txt", ".md", ".py", ".json", ".csv"]),
-            )
-        ],
-        ["Read the file {0}.", "Open {0}.", "Show me {0}.", "What is in {0}?", "Show me the contents of {0}."],
-        lambda r, a: ('{"text": "hello"}', f"The file {a[0]} contains: hello"),
-    ),
-    (
-        ["list_files", "ls", "list_directory"],
-        "List the files in a folder",
-        [
-            (
-                ["path", "folder", "directory"],
-                TEXT,
-                "Path of the folder",
-                lambda r: r.choice(["src", "docs", "home", "photos", "music", "tests", rare_name(r).lower()]),
-            )
-        ],
-        ["List the files in {0}.", "What files are in {0}?", "Show the folder {0}.", "ls {0}"],
-        lambda r, a: (
-            json.dumps(dict(files=(f := ["a.txt", "b.txt"]))),
-            f"There are two files in {a[0]}: a.txt and b.txt.",
-        ),
-    ),
-    (
-        ["define", "define_word", "dictionary"],
-        "Look up a word",
-        [(["word", "term"], TEXT, "The word", lambda r: r.choice(w.ANIMALS + w.ADJECTIVES + [rare_name(r).lower()]))],
-        ["Define {0}.", "Look up the word {0}.", "What does the word {0} mean?", "Find {0} in the dictionary."],
-        lambda r, a: ('{"status": "ok"}', f"I found the word {a[0]} in the dictionary."),
-    ),
-    (
-        ["roll_dice", "dice", "random_number"],
-        "Draw a random number",
-        [(["max", "sides", "limit"], NUMBER, "Largest number", lambda r: r.choice([6, 8, 10, 12, 20, 100]))],
-        ["Roll a dice with {0} sides.", "Give me a random number up to {0}.", "Pick a number between 1 and {0}."],
-        lambda r, a: (json.dumps(dict(number=(v := r.randint(1, a[0])))), f"The number is {v}."),
-    ),
-    (
-        ["get_news", "news", "headlines"],
-        "Get the news about a topic",
-        [(["topic", "subject"], TEXT, "Topic", lambda r: r.choice(w.TOPICS_TELL + [city(r)]))],
-        ["What is the news about {0}?", "Show me news about {0}.", "Any news on {0}?", "Get the headlines about {0}."],
-        lambda r, a: ('{"count": 2}', f"There are two new stories about {a[0]}."),
-    ),
-    (
-        ["find_route", "directions", "navigate"],
-        "Find the way between two places",
-        [(["from", "start"], TEXT, "Start", city), (["to", "end", "destination"], TEXT, "Goal", city)],
-        [
-            "How do I get from {0} to {1}?",
-            "Find a route from {0} to {1}.",
-            "Directions from {0} to {1}, please.",
-            "Navigate to {1} from {0}.",
-        ],
-        lambda r, a: (
-            json.dumps(dict(km=(v := r.randint(5, 900)))),
-            f"The way from {a[0]} to {a[1]} is {v} kilometers long.",
-        ),
-    ),
-    (
-        ["call", "call_contact", "phone"],
-        "Call a person",
-        [(["name", "contact", "person"], TEXT, "Who to call", name)],
-        ["Call {0}.", "Please call {0}.", "Phone {0}.", "I want to talk to {0}. Call them."],
-        lambda r, a: ('{"status": "calling"}', f"I am calling {a[0]} now."),
-    ),
-    (
-        ["find_recipe", "recipe", "get_recipe"],
-        "Find a recipe",
-        [
-            (
-                ["dish", "food", "query"],
-                TEXT,
-                "What to cook",
-                lambda r: r.choice(
-                    [
-                        "pancakes",
-                        "tomato soup",
-                        "apple pie",
-                        "pizza",
-                        "rice",
-                        "salad",
-                        "bread",
-                        "pasta",
-                        "curry",
-                        rare_name(r).lower(),
-                    ]
-                ),
-            )
-        ],
-        [
-            "Find a recipe for {0}.",
-            "How do I cook {0}? Find a recipe.",
-            "I want to make {0}. Find me a recipe.",
-            "Get a {0} recipe.",
-        ],
-        lambda r, a: ('{"status": "ok"}', f"I found a recipe for {a[0]}."),
-    ),
-    (
-        ["open_app", "launch", "start_app"],
-        "Open an app",
-        [
-            (
-                ["app", "name", "program"],
-                TEXT,
-                "Name of the app",
-                lambda r: r.choice(
-                    ["camera", "calendar", "mail", "maps", "notes", "music", "clock", "photos", rare_name(r)]
-                ),
-            )
-        ],
-        ["Open the {0} app.", "Start {0}.", "Launch {0}.", "Please open {0}."],
-        lambda r, a: ('{"status": "ok"}', f"I opened {a[0]}."),
-    ),
-]
-
-HELD_OUT_CALLS = [
-    ("get_weather", "city", TEXT, "Get the weather of a city", "What is the weather in Hamburg?"),
-    ("get_weather", "location", TEXT, "Get the current weather", "Will I need a coat in Reno today?"),
-    ("set_timer", "minutes", NUMBER, "Start a timer", "Please start a timer for 17 minutes"),
-    ("play_song", "title", TEXT, "Play a song", "Play Yellow Submarine"),
-    ("search", "query", TEXT, "Search the web", "Search for cheap bicycles"),
-    ("add_item", "item", TEXT, "Add an item to the shopping list", "We are out of sugar, put it on the list."),
-    ("get_time", "city", TEXT, "Get the time in a city", "How late is it in Bangkok?"),
-    ("define_word", "word", TEXT, "Look up a word", "What does the word lantern mean?"),
-    ("read_file", "path", TEXT, "Read a file", "Show me what is in budget.csv"),
-    ("list_files", "folder", TEXT, "List the files in a folder", "Which files are in the downloads folder?"),
-    ("calculate", "expression", TEXT, "Calculate a number", "What is 37 * 21?"),
-    ("set_temperature", "degrees", NUMBER, "Set the room temperature", "Make it 23 degrees in here"),
-    ("call_contact", "name", TEXT, "Call a person", "Call Beatrice"),
-    ("set_alarm", "time", TEXT, "Set an alarm", "Wake me up at 05:30 tomorrow."),
-    ("get_news", "topic", TEXT, "Get the news about a topic", "What is new about electric cars?"),
-    ("find_recipe", "dish", TEXT, "Find a recipe", "I want to cook lasagna. Find a recipe."),
-    ("open_app", "app", TEXT, "Open an app", "Open the weather app"),
-    ("roll_dice", "sides", NUMBER, "Roll a dice", "Roll a dice with 30 sides"),
-    ("feed_pet", "name", TEXT, "Feed a pet", "Feed the cat Whiskers"),
-    ("book_hotel", "city", TEXT, "Book a hotel room", "Book me a hotel in Salzburg"),
-]
-
-
-def schema(tool_name, description, params):
-    properties = {n: dict(type=t, description=d) for n, t, d in params}
-    return dict(
-        type="function",
-        function=dict(
-            name=tool_name,
-            description=description,
-            parameters=dict(type="object", properties=properties, required=[n for n, _, _ in params]),
-        ),
-    )
-
-
-def instance(r, tool):
-    names, description, params, requests, reply = tool
-    chosen = r.choice(names)
-    if r.random() < 0.1:  # names the model has not seen
-        chosen = rare_name(r).lower() + "_" + chosen
-    picked = [(r.choice(options), kind, text) for options, kind, text, _ in params]
-    return chosen, description, picked, requests, [make for *_, make in params], reply
-
-
-def tool_call(r):
-    """(messages, tools)"""
-    count = r.choice([1, 1, 1, 2, 2, 3])
-    chosen = r.sample(TOOLS, count)
-    made = [instance(r, t) for t in chosen]
-    tools = [schema(n, d, p) for n, d, p, *_ in made]
-    fn, description, params, requests, makers, reply = made[0]
-    r.shuffle(tools)
-    if r.random() < 0.06:
-        asks, answers = r.choice(TALK[:10])
-        return [user(r.choice(asks)), said(r.choice(answers))], tools
-    values = [make(r) for make in makers]
-    ask = r.choice(requests).format(*values)
-    if r.random() < 0.15:
-        ask = r.choice(["Please ", "Can you please ", "Hey, ", "Hi! "]) + ask[0].lower() + ask[1:]
-    call = dict(name=fn, arguments={n: v for (n, _, _), v in zip(params, values)})
-    why = f"The user wants to use {fn}. I will call it with {', '.join(f'{n} = {v}' for (n, _, _), v in zip(params, values))}."
-    messages = [user(ask), said("", reasoning=why if r.random() < 0.25 else None, call=call)]
-    if r.random() < 0.35:
-        result, answer = reply(r, values)
-        messages += [dict(role="tool", content=result), said(answer)]
-    return messages, tools
-
-
-def conversations(count, seed):
-    """Yields (kind, messages, tools)."""
-    r = random.Random(seed)
-    for _ in range(count):
-        x = r.random()
-        tools = None
-        if x < 0.30:
-            kind = "tools"
-            messages, tools = tool_call(r)
-        elif x < 0.36:
-            kind, messages = "json", json_answer(r)
-        elif x < 0.48:
-            kind = "sums"
-            q, a, why = sum_(r)
-            messages = [user(q), said(a, reasoning=why if r.random() < 0.4 else None)]
-        elif x < 0.76:
-            kind = "knowledge"
-            q, a = knowledge.ask(r)
-            messages = [
-                user(vary(r, q)),
-                said(a, reasoning=f"The user asks: {q} I know a simple answer." if r.random() < 0.1 else None),
+    one, three = fresh.word(r), [fresh.word(r) for _ in range(r.randint(3, 5))]
+    listed = ", ".join(three)
+    kind = r.randrange(9)
+    if kind <= 3:
+        form = r.choice(
+            [
+                'Say "{}".',
+                "Say {}.",
+                "Repeat after me: {}",
+                "Repeat this: {}",
+                "Write {}.",
+                'Write the words "{}".',
+                "Copy this text: {}",
+                "Please repeat: {}",
+                "Say exactly this: {}",
+                "Echo {}",
+                "Type {}",
             ]
-        elif x < 0.86:
-            kind = "facts"
-            q, a, why = fact(r)
-            messages = [user(vary(r, q)), said(a, reasoning=why if r.random() < 0.2 else None)]
-        else:
-            kind, messages = "talk", small_talk(r)
-            if r.random() < 0.2:
-                messages[-1]["reasoning"] = "The user is making small talk. I should answer in a friendly way."
-            while r.random() < 0.35:
-                messages += (
-                    small_talk(r)
-                    if r.random() < 0.5
-                    else [user((f := (fact(r) if r.random() < 0.5 else knowledge.ask(r)))[0]), said(f[1])]
-                )
-        if r.random() < 0.3:
-            messages = [dict(role="system", content=r.choice(SYSTEMS))] + messages
-        yield kind, messages, tools
+        )
+        return form.format(text), text
+    if kind == 4:
+        return r.choice(
+            [
+                (f"What is the first word of this list: {listed}?", f"The first word is {three[0]}."),
+                (f"What is the last word of this list: {listed}?", f"The last word is {three[-1]}."),
+                (f"What is the second word of this list: {listed}?", f"The second word is {three[1]}."),
+                (f"Write these words backwards, the last one first: {listed}", ", ".join(three[::-1]) + "."),
+                (
+                    f"How many words are in this list: {listed}?",
+                    f"There are {['three', 'four', 'five'][len(three) - 3]} words in the list.",
+                ),
+            ]
+        )
+    if kind == 5:
+        return r.choice(
+            ["Make a list of {}.", "Write a list: {}", "Put this into a list: {}", "Write {} as a list."]
+        ).format(listed), "\n".join("- " + x for x in three)
+    if kind == 6:
+        n = r.choice([2, 3])
+        return f"Write {one} {['', '', 'two', 'three'][n]} times.", " ".join([one] * n)
+    if kind == 7:
+        m = fresh.name(r)
+        return r.choice(
+            [
+                (f"Say hello to {m}.", f"Hello, {m}! It is nice to meet you."),
+                (f"Say goodbye to {m}.", f"Goodbye, {m}! Take care."),
+                (f"Wish {m} a happy birthday.", f"Happy birthday, {m}! I wish you a wonderful day."),
+                (f"Write a birthday message for {m}.", f"Happy birthday, {m}! I wish you a wonderful day."),
+                (
+                    f"Write a thank you note to {m}.",
+                    f"Dear {m}, thank you very much for your help. It made me very happy.",
+                ),
+                (
+                    f"Write an invitation to a party for {m}.",
+                    f"Dear {m}, I have a party on {(d := r.choice(w.DAYS))}. Please come! I would be very happy.",
+                ),
+                (
+                    f"Invite {m} to dinner on {(d := r.choice(w.DAYS))}.",
+                    f"Dear {m}, would you like to come to dinner on {d}? I would be very happy.",
+                ),
+                (
+                    f"Tell {m} that I am late because of the {one}.",
+                    f"Dear {m}, I am sorry, but I am late because of the {one}.",
+                ),
+                (
+                    f"Write a short message to {m} about the {one}.",
+                    f"Hello {m}, I would like to talk with you about the {one}. When do you have time?",
+                ),
+                (f"Wish {m} good luck.", f"Good luck, {m}! You can do it."),
+            ]
+        )
+    return r.choice(
+        [
+            (f'Put "{text}" in quotes.', f'"{text}"'),
+            (f"Make a sentence with the word {one}.", f"This is a sentence with the word {one}."),
+            (f"My favorite word is {one}. What is my favorite word?", f"Your favorite word is {one}."),
+            (f"The password is {one}. What is the password?", f"The password is {one}."),
+            (f"The secret word is {one}. Tell me the secret word.", f"The secret word is {one}."),
+            (f"Remember the number {(n := r.randint(10, 9999))}. Which number was it?", f"The number was {n}."),
+        ]
+    )
+
+
+def understanding(r):
+    """(question, answer) about a short text in the question."""
+    a, b, c = (fresh.name(r) for _ in range(3))
+    x, y, z = (r.choice([fresh.word(r), fresh.thing(r), r.choice(w.OBJECTS)]) for _ in range(3))
+    p, q = fresh.place(r), fresh.place(r)
+    i = r.randrange(3)
+    who, what = (a, b, c)[i], (x, y, z)[i]
+    two = r.randrange(2)
+    return r.choice(
+        [
+            (
+                f"{a} has {knowledge.a(x)}, {b} has {knowledge.a(y)}, and {c} has {knowledge.a(z)}. Who has the {what}?",
+                f"{who} has the {what}.",
+            ),
+            (
+                f"{a} has {knowledge.a(x)}, {b} has {knowledge.a(y)}, and {c} has {knowledge.a(z)}. What does {who} have?",
+                f"{who} has {knowledge.a(what)}.",
+            ),
+            (
+                f"{a} lives in {p}. {b} lives in {q}. Where does {(a, b)[two]} live?",
+                f"{(a, b)[two]} lives in {(p, q)[two]}.",
+            ),
+            (
+                f"{a} lives in {p}. {b} lives in {q}. Who lives in {(p, q)[two]}?",
+                f"{(a, b)[two]} lives in {(p, q)[two]}.",
+            ),
+            (
+                f"The {x} is in the box, and the {y} is on the table. Where is the {(x, y)[two]}?",
+                f"The {(x, y)[two]} is {('in the box', 'on the table')[two]}.",
+            ),
+            (f"{a} is older than {b}. Who is younger?", f"{b} is younger than {a}."),
+            (f"{a} is taller than {b}. Who is taller?", f"{a} is taller than {b}."),
+            (f"{a} gave the {x} to {b}. Who has the {x} now?", f"{b} has the {x} now."),
+            (f"{a} went to {p} and bought {knowledge.a(x)}. What did {a} buy?", f"{a} bought {knowledge.a(x)}."),
+            (f"{a} went to {p} and bought {knowledge.a(x)}. Where did {a} go?", f"{a} went to {p}."),
+            (f"My name is {a} and I live in {p}. Where do I live?", f"You live in {p}."),
+            (f"My name is {a} and I live in {p}. What is my name?", f"Your name is {a}."),
+            (
+                f"I have a dog named {a} and a cat named {b}. What is my {('dog', 'cat')[two]} called?",
+                f"Your {('dog', 'cat')[two]} is called {(a, b)[two]}.",
+            ),
+        ]
+    )
+
+
+def unknown(r):
+    """Things that nobody knows: the answer says so."""
+    n, x, p = (
+        fresh.cap(fresh.syllables(r)) + " " + fresh.cap(fresh.syllables(r)),
+        fresh.syllables(r) + fresh.syllables(r),
+        fresh.cap(fresh.syllables(r)) + r.choice(["ville", "ton", "burg", "mar"]),
+    )
+    small = r.choice([" I am a very small model.", "", " I am sorry."])
+    return r.choice(
+        [
+            (
+                r.choice([f"Who is {n}?", f"Who was {n}?", f"Tell me about {n}.", f"What did {n} do?"]),
+                f"I do not know {n}.{small}",
+            ),
+            (
+                r.choice([f"What is a {x}?", f"What does {x} mean?", f"Explain {x}.", f"Tell me about the {x}."]),
+                f"I do not know the word {x}.{small}",
+            ),
+            (
+                r.choice([f"Where is {p}?", f"What is the capital of {p}?", f"How many people live in {p}?"]),
+                f"I do not know {p}.{small}",
+            ),
+            (
+                r.choice(
+                    [
+                        "Who won the game yesterday?",
+                        "What happened today?",
+                        "What is in the news?",
+                        "Who will win?",
+                        "What will happen tomorrow?",
+                        "What is my name?",
+                        "How old am I?",
+                        "Where do I live?",
+                        "What did I eat today?",
+                    ]
+                ),
+                "I do not know that. I only know what you tell me here.",
+            ),
+        ]
+    )
+
+
+def remembered(r):
+    """Messages: the user tells something and asks for it later."""
+    n, p, x = fresh.name(r), fresh.place(r), r.choice([fresh.word(r), fresh.thing(r)])
+    animal = r.choice(["dog", "cat", "horse", "rabbit", "parrot", "hamster"])
+    tell, reply, ask, answer = r.choice(
+        [
+            (
+                r.choice(
+                    [
+                        f"My name is {n}.",
+                        f"I am {n}.",
+                        f"Hello, I am {n}.",
+                        f"Hi, my name is {n}!",
+                        f"You can call me {n}.",
+                        f"I'm {n}.",
+                    ]
+                ),
+                r.choice([f"Nice to meet you, {n}!", f"Hello {n}! How can I help you?"]),
+                r.choice(["What is my name?", "Who am I?", "Do you know my name?", "What am I called?"]),
+                f"Your name is {n}.",
+            ),
+            (
+                r.choice([f"I live in {p}.", f"I come from {p}.", f"My home is in {p}."]),
+                r.choice([f"{p} sounds like a nice place.", f"How do you like {p}?"]),
+                r.choice(["Where do I live?", "Where is my home?", "In which city do I live?"]),
+                f"You live in {p}.",
+            ),
+            (
+                r.choice([f"I have a {animal} named {n}.", f"My {animal} is called {n}."]),
+                r.choice([f"{n} is a nice name for a {animal}.", f"How old is {n}?"]),
+                r.choice([f"What is my {animal} called?", f"What is the name of my {animal}?"]),
+                f"Your {animal} is called {n}.",
+            ),
+            (
+                r.choice([f"I like {x}.", f"I love {x}.", f"My favorite thing is {x}."]),
+                r.choice([f"What do you like about {x}?", f"That is nice. Tell me more about {x}."]),
+                r.choice(["What do I like?", "Do you remember what I like?"]),
+                f"You like {x}.",
+            ),
+            (
+                r.choice([f"Remember this word: {x}", f"The secret word is {x}.", f"Please remember {x}."]),
+                r.choice([f"I will remember {x}.", "I will remember it."]),
+                r.choice(["What was the word?", "What should you remember?", "What did I tell you?"]),
+                f"It was {x}.",
+            ),
+        ]
+    )
+    out = [user(tell), said(reply)]
+    if r.random() < 0.3:
+        q, a = one_turn(r)
+        out += [user(q), said(a)]
+    return out + ([user(ask), said(answer)] if r.random() < 0.7 else [])
+
+
+# --- mixture --------------------------------------------------------------------------------------------------------
+
+
+def one_turn(r):
+    """(question, answer) of a kind that needs no further messages."""
+    x = r.random()
+    if x < 0.6:
+        q, a = knowledge.ask(r)
+        return loosen(r, q), a
+    if x < 0.75:
+        q, a, _ = fact(r)
+        return loosen(r, q), a
+    if x < 0.85:
+        q, a, _ = sum_(r)
+        return q, a
+    return (copying if x < 0.93 else understanding)(r)
+
+
+def loosen(r, text):
+    """The same question as people also type it."""
+    x = r.random()
+    if x < 0.10:
+        text = text.lower()
+    if x < 0.06 or 0.10 <= x < 0.14:
+        text = text.rstrip(".?!")
+    elif x > 0.94:
+        text = (
+            r.choice(
+                ["Please tell me: ", "Hi! ", "Hello. ", "Quick question: ", "I have a question. ", "Pocket, ", "Hey, "]
+            )
+            + text
+        )
+    return text
+
+
+def conversation(r):
+    """(kind, messages, tools)"""
+    x = r.random()
+    tools = None
+    if x < 0.30:
+        kind = "tools"
+        messages, tools = calls.conversation(
+            r, lambda r: tuple(m["content"] for m in small_talk(r)) if r.random() < 0.6 else knowledge.ask(r)
+        )
+    elif x < 0.37:
+        kind, messages = "json", json_answer(r)
+    elif x < 0.43:
+        kind = "sums"
+        q, a, why = sum_(r)
+        messages = [user(q), said(a, reasoning=why if r.random() < 0.4 else None)]
+    elif x < 0.70:
+        kind = "knowledge"
+        q, a = knowledge.ask(r)
+        messages = [
+            user(loosen(r, q)),
+            said(a, reasoning=f"The user asks: {q} I know a simple answer." if r.random() < 0.08 else None),
+        ]
+    elif x < 0.76:
+        kind = "facts"
+        q, a, why = fact(r)
+        messages = [user(loosen(r, q)), said(a, reasoning=why if r.random() < 0.15 else None)]
+    elif x < 0.90:
+        kind = "copying"
+        y = r.random()
+        q, a = (copying if y < 0.6 else understanding if y < 0.9 else unknown)(r)
+        messages = [user(q), said(a)]
+    elif x < 0.93:
+        kind, messages = "remembered", remembered(r)
+    else:
+        kind, messages = "talk", small_talk(r)
+        if r.random() < 0.2:
+            messages[-1]["reasoning"] = "The user is making small talk. I should answer in a friendly way."
+    if kind != "tools":
+        while r.random() < 0.3:
+            q, a = one_turn(r)
+            messages += small_talk(r) if r.random() < 0.3 else [user(q), said(a)]
+    if r.random() < 0.3:
+        messages = [dict(role="system", content=r.choice(SYSTEMS))] + messages
+    return kind, messages, tools

@@ -1,10 +1,12 @@
-"""Step 3: trains one of the two models for a given time, exports it and judges it.
+"""Step 2: trains one of the two models for a given time, exports it and judges it.
 
-    python3 train.py dense|hybrid DATA OUT --until 470
+    python3 train.py dense DATA OUT --seconds 390
+    python3 train.py hybrid DATA OUT --seconds 180 --rows 32 --start ../../models/pocket.gguf --keep embed gate up down
 
-DATA holds train.npz, held.npz and tokenizer.json of corpus.py. Matrices are trained by Muon, the rest by AdamW, in
-bf16. From 65 % of the time on, the forward pass sees the weights as the exported file will hold them, and gradients go
-straight through to the master weights.
+DATA is what corpus.py writes or is still writing. Matrices are trained by Muon, the rest by AdamW, in bf16. From 20 % of
+the time on (with --start from the first step on), the forward pass sees the weights as the exported file will hold them,
+and gradients go straight through to the master weights. In the end the weights *are* those of the file: the BF16 form is
+made from them.
 """
 import argparse
 import base64
@@ -65,6 +67,46 @@ class Muon:
             w.mul_(1 - lr * decay).sub_(self._back(n, orthogonalize(one), w), alpha=lr * scale)
 
 
+class Rows:
+    """The training rows that are there so far; every row is used once before any is used again."""
+
+    def __init__(self, data, device):
+        self.data, self.device, self.files, self.queue = data, device, set(), None
+        self.ids, self.learn = [], []
+        self.order = torch.Generator(device=device)
+        self.order.manual_seed(SEED)
+        while not self.files:
+            self.poll()
+            time.sleep(0.1)
+
+    def poll(self):
+        found = sorted(set(self.data.glob("train-*.npz")) - self.files)
+        fresh = []
+        for path in found:
+            part = np.load(path)
+            fresh += range(self.count(), self.count() + len(part["ids"]))
+            self.ids.append(torch.from_numpy(part["ids"].astype(np.int16)).to(self.device))
+            self.learn.append(torch.from_numpy(part["learn"]).to(self.device))
+            self.files.add(path)
+        if fresh:
+            self.ids, self.learn = [torch.cat(self.ids)], [torch.cat(self.learn)]
+            fresh = torch.tensor(fresh, device=self.device)
+            self.queue = self._mixed(fresh if self.queue is None else torch.cat([self.queue, fresh]))
+
+    def count(self):
+        return sum(map(len, self.ids))
+
+    def _mixed(self, rows):
+        return rows[torch.randperm(len(rows), generator=self.order, device=self.device)]
+
+    def take(self, count):
+        while len(self.queue) < count:
+            again = torch.arange(self.count(), device=self.device)
+            self.queue = torch.cat([self.queue, self._mixed(again)])
+        pick, self.queue = self.queue[:count], self.queue[count:]
+        return self.ids[0][pick].long(), self.learn[0][pick].float()
+
+
 def schedule(f):
     """Learning-rate factor at the fraction f of the time: short warm-up, flat to 0.4, then linear to 0.02."""
     return min(1.0, f / 0.02 + 0.02) if f < 0.4 else 1.0 - 0.98 * (f - 0.4) / 0.6
@@ -73,17 +115,19 @@ def schedule(f):
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("model", choices=["dense", "hybrid"]), a.add_argument("data"), a.add_argument("out")
+    a.add_argument("--seconds", type=float, default=390, help="of training; compiling and judging come on top")
     a.add_argument(
-        "--until",
-        type=float,
-        default=470,
-        help="training ends this many seconds after the start; judging takes up to 90 more",
+        "--until", type=float, default=1e9, help="training ends this many seconds after the start at the latest"
     )
     a.add_argument("--work", default="/tmp/pocket-hf", help="folder for the Hugging Face form")
     a.add_argument("--rows", type=int, default=64)
+    a.add_argument("--start", help="a shipped file to go on from")
+    a.add_argument("--keep", nargs="*", default=[], help="tensors of --start that stay as they are")
+    a.add_argument("--rate", type=float, default=1.0, help="factor on the learning rates")
+    a.add_argument("--after", type=Path, help="compiles at once, but trains only when this file exists")
+    a.add_argument("--done", type=Path, help="file to write when training ends and judging begins")
     a.add_argument("--steps", type=int, default=1 << 30)
     a.add_argument("--tiny", action="store_true", help="a model of two layers, to try the script")
-    a.add_argument("--warm", action="store_true", help="only compile, so that a later run finds it done")
     a.add_argument("--no-compile", action="store_true")
     a = a.parse_args()
     began = time.time()
@@ -96,54 +140,55 @@ def main():
     cfg = models.Dense() if a.model == "dense" else models.Hybrid()
     if a.tiny:
         cfg.layers = 2 if a.model == "dense" else 4
-    tokenizer = json.loads((data / "tokenizer.json").read_text())
-    train, held = np.load(data / "train.npz"), np.load(data / "held.npz")
-    ids = torch.from_numpy(train["ids"].astype(np.int16)).to(device)
-    learn = torch.from_numpy(train["learn"]).to(device)
+    if a.start:
+        cfg, masters, _ = export.read_gguf(a.start)
+        masters = {n: w.float().to(device) for n, w in masters.items()}
+    else:
+        masters = {n: w.to(device) for n, w in models.init(cfg, SEED).items()}
+    rows = Rows(data, device)
+    while not (data / "held.npz").exists():
+        time.sleep(0.1)
+    tokenizer, held = json.loads((data / "tokenizer.json").read_text()), np.load(data / "held.npz")
     held_ids = torch.from_numpy(held["ids"].astype(np.int16)).to(device)[:256]
     held_learn = torch.from_numpy(held["learn"]).to(device)[:256]
-    log(f"{ids.numel()} ids in {len(ids)} rows, held out {held_ids.numel()}")
+    log(f"{rows.count()} rows so far, held out {held_ids.numel()} ids")
 
-    masters = {n: w.to(device) for n, w in models.init(cfg, SEED).items()}
-    seen = {n: (w if n in models.FLOATS else w.to(kind)).clone().requires_grad_() for n, w in masters.items()}
-    muon = Muon(cfg, {n: w for n, w in masters.items() if n not in ADAM})
-    rest = [n for n in masters if n in ADAM]
+    train = [n for n in masters if n not in a.keep]
+    seen = {n: (w if n in models.FLOATS else w.to(kind)).clone().requires_grad_(n in train) for n, w in masters.items()}
+    muon = Muon(cfg, {n: masters[n] for n in train if n not in ADAM})
+    rest = [n for n in train if n in ADAM]
     for n in rest:
         masters[n].requires_grad_()
-    adam = torch.optim.AdamW([masters[n] for n in rest], lr=2e-3, betas=(0.9, 0.95), weight_decay=0.0)
-    log(f"{sum(w.numel() for w in masters.values())} weights")
+    muon_lr, adam_lr = 0.02 * a.rate, 3e-3 * a.rate
+    adam = torch.optim.AdamW([masters[n] for n in rest], lr=adam_lr, betas=(0.9, 0.95), weight_decay=0.0)
+    log(f"{sum(w.numel() for w in masters.values())} weights, {sum(masters[n].numel() for n in train)} of them trained")
 
-    loss_of = lambda x, w, p: models.loss(cfg, p, x, w)
-    if device == "cuda" and not a.no_compile:
-        loss_of = torch.compile(loss_of, dynamic=False)
+    parts = ("dense_block", "hybrid_block", "cross_entropy")
+    eager = {n: getattr(models, n) for n in parts}
+    if device == "cuda" and not a.no_compile:  # one block stands for all of its kind: far quicker than the whole model
+        for n in parts:
+            setattr(models, n, torch.compile(eager[n], dynamic=False))
+    result = models.loss(cfg, seen, *rows.take(a.rows))
+    result[0].backward()
+    log(f"compiled, loss {float(result[1]):.3f}")
+    del result
+    if a.after:
+        if device == "cuda":
+            torch.cuda.empty_cache()
+        while not a.after.exists():
+            rows.poll()
+            time.sleep(0.3)
 
-    order = torch.Generator(device=device)
-    order.manual_seed(SEED)
-    queue, curve, loads, step, started = None, [], [], 0, None
-    muon_lr, adam_lr = 0.02, 3e-3
-    while step < a.steps:
-        f = 0.0 if started is None else (time.time() - started) / (a.until - (started - began))
-        f = max(f, step / a.steps)
-        if f >= 1:
-            break
+    curve, loads, step, started, f = [], [], 0, time.time(), 0.0
+    a.seconds = min(a.seconds, a.until - (started - began))
+    while step < a.steps and f < 1:
+        f = max((time.time() - started) / a.seconds, step / a.steps)
         with torch.no_grad():
-            for n, w in masters.items():
-                seen[n].copy_(models.fake_quantize(n, w) if f > 0.65 else w)
+            for n in train:
+                seen[n].copy_(models.fake_quantize(n, masters[n]) if f > 0.2 or a.start else masters[n])
                 seen[n].grad = None
-        if queue is None or len(queue) < a.rows:
-            queue = torch.randperm(len(ids), generator=order, device=device)
-        pick, queue = queue[: a.rows], queue[a.rows :]
-        x, w = ids[pick].long(), learn[pick].float()
-        try:
-            total, plain, load = loss_of(x, w, seen)
-            total.backward()
-        except Exception as e:
-            if step or device == "cpu":
-                raise
-            log("compiled step failed, going on without:", repr(e)[:600])
-            loss_of = lambda x, w, p: models.loss(cfg, p, x, w)
-            total, plain, load = loss_of(x, w, seen)
-            total.backward()
+        total, plain, load = models.loss(cfg, seen, *rows.take(a.rows))
+        total.backward()
         rate = schedule(f)
         with torch.no_grad():
             muon.step({n: masters[n] for n in muon.state}, {n: seen[n].grad for n in muon.state}, muon_lr * rate, 0.02)
@@ -153,24 +198,24 @@ def main():
                 group["lr"] = adam_lr * rate
         adam.step()
         step += 1
-        if started is None:  # the first step includes compilation
-            if device == "cuda":
-                torch.cuda.synchronize()
-            started = time.time()
-            log(f"first step done, loss {float(plain):.3f}")
         if step % 20 == 0 or a.tiny:
             value = float(plain)  # waits for the device
+            rows.poll()
             if load is not None:
                 loads.append(load.detach().cpu().numpy())
-            if step % 200 == 0 or a.tiny:
+            if step % 400 == 0 or a.tiny:
                 took = time.time() - started
                 curve.append((step, round(took, 1), round(value, 4)))
                 log(
-                    f"step {step}, {f * 100:.0f} % of the time, loss {value:.4f}, {step * a.rows * 1024 / took / 1e6:.2f} M ids/s"
+                    f"step {step}, {f * 100:.0f} % of the time, loss {value:.4f}, {step * a.rows * 1024 / took / 1e6:.2f} M ids/s, {rows.count()} rows"
                 )
-    if a.warm:
-        return
-    log(f"trained {step} steps, {step * a.rows * 1024 / 1e6:.0f} M ids, {step * a.rows / len(ids):.2f} epochs")
+    took = time.time() - started
+    for n in parts:
+        setattr(models, n, eager[n])
+    if a.done:
+        a.done.touch()
+    passes = step * a.rows / rows.count()
+    log(f"trained {step} steps, {step * a.rows * 1024 / 1e6:.0f} M ids, {passes:.2f} passes over {rows.count()} rows")
 
     masters = {n: w.detach() for n, w in masters.items()}
     file = out / f"pocket{'-dense' if a.model == 'dense' else ''}.gguf"
@@ -179,6 +224,7 @@ def main():
     log(f"{file.name}: {size} bytes")
     _, shipped, _ = export.read_gguf(file)
     shipped = {n: w.to(device, torch.float32) for n, w in shipped.items()}
+    settled = {n: (w if n in models.FLOATS else w.bfloat16().float()) for n, w in shipped.items()}
     torch.backends.cuda.matmul.allow_tf32 = False
     bpe = corpus.load_tokenizer(tokenizer)
     said = evaluate.transcripts(cfg, shipped, bpe)
@@ -186,9 +232,9 @@ def main():
         config=models.as_dict(cfg),
         steps=step,
         rows=a.rows,
-        seconds=round(time.time() - started, 1),
+        seconds=round(took, 1),
         ids=step * a.rows * 1024,
-        epochs=step * a.rows / len(ids),
+        passes=passes,
         seed=SEED,
         bytes=size,
         curve=curve,
@@ -198,25 +244,24 @@ def main():
     save = lambda: (out / f"{a.model}-report.json").write_text(json.dumps(report))
     save()
     log("summary", report["summary"])
-    rounded = {n: (w if n in models.FLOATS else w.bfloat16().float()) for n, w in masters.items()}
-    report["held_loss"] = dict(
-        bf16=evaluate.held_loss(cfg, rounded, held_ids, held_learn),
-        shipped=evaluate.held_loss(cfg, shipped, held_ids, held_learn),
-    )
+    report["held_loss"] = {
+        name: evaluate.held_loss(cfg, p, held_ids, held_learn)
+        for name, p in (("masters", masters), ("bf16", settled), ("shipped", shipped))
+    }
     log("held-out nats per id:", report["held_loss"])
+    report["calls_right"] = evaluate.calls_right(cfg, shipped, bpe)
+    log("fresh requests with exactly the right call:", report["calls_right"])
     if loads:
         report["expert_load"] = np.mean(loads[-50:], 0).round(5).tolist()
     save()
-    export.write_hf(work / f"hf-{a.model}", cfg, rounded, tokenizer)
-    export.write_hf(work / f"hf-{a.model}-shipped", cfg, shipped, tokenizer)
+    export.write_hf(work / f"hf-{a.model}", cfg, settled, tokenizer)
     own = lambda p: (lambda t: models.logits(cfg, p, t.to(device))[0].cpu())
-    fixtures = {}
+    fixtures, rows_of = {}, lambda x: np.frombuffer(base64.b64decode(x["logits"]), "<f4").reshape(-1, cfg.vocab)
     with torch.no_grad():
-        for name, p in (("unquantized", rounded), ("shipped", shipped)):
+        for name, p in (("bf16", settled), ("shipped", shipped)):
             mine = evaluate.fixture(cfg, bpe, own(p), "tools/pocket/models.py, f32")
             try:
-                folder = work / (f"hf-{a.model}" + ("-shipped" if name == "shipped" else ""))
-                model, version = evaluate.transformers_logits(str(folder))
+                model, version = evaluate.transformers_logits(str(work / f"hf-{a.model}"))
                 exact = export.hf_weights(cfg, {n: w.float().cpu() for n, w in p.items()})
                 state = model.state_dict()
                 for key, value in exact.items():  # the folder is BF16; the fixture uses the exact f32 values
@@ -225,18 +270,16 @@ def main():
                 theirs = evaluate.fixture(
                     cfg, bpe, lambda t: model(t).logits[0], f"transformers {version}, f32, eager, CPU"
                 )
-                far = max(
-                    np.abs(
-                        np.frombuffer(base64.b64decode(x["logits"]), "<f4")
-                        - np.frombuffer(base64.b64decode(y["logits"]), "<f4")
-                    ).max()
-                    for x, y in zip(mine["cases"], theirs["cases"])
-                )
+                far = max(np.abs(rows_of(x) - rows_of(y)).max() for x, y in zip(mine["cases"], theirs["cases"]))
                 log(f"{name}: transformers and our forward pass differ by at most {far:.2e}")
                 fixtures[name] = theirs
             except Exception as e:
                 log(f"{name}: transformers failed: {repr(e)[:1500]}")
                 fixtures[name] = mine
+    report["divergence"] = evaluate.divergence(
+        *(np.concatenate([rows_of(x) for x in fixtures[name]["cases"]]) for name in ("bf16", "shipped"))
+    )
+    log("mean KL between the BF16 form and the file, nats:", report["divergence"])
     try:
         import tokenizers
 
