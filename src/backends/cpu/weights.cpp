@@ -134,15 +134,11 @@ PanelView Matrix::view(const std::byte* panel) const {
           .sub_scales = base + layout.sub_scales,
           .scales = reinterpret_cast<const uint16_t*>(base + layout.scales),
           .cols = cols,
-          .next_bytes = 0};
+          .next_bytes = planar ? static_cast<int64_t>(layout.panel_bytes) : 0};
 }
 
 PanelView Matrix::panel_view(int64_t panel, std::byte* scratch) const {
-  if (planar) {
-    PanelView at = view(planar + static_cast<size_t>(panel) * layout.panel_bytes);
-    at.next_bytes = static_cast<int64_t>(layout.panel_bytes);
-    return at;
-  }
+  if (planar) return view(planar + static_cast<size_t>(panel) * layout.panel_bytes);
   to_planar(format, std::min(rows - panel * kPanelRows, kPanelRows), cols,
             native + static_cast<size_t>(panel * kPanelRows) * native_row_bytes(), scratch);
   return view(scratch);

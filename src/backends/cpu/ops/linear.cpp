@@ -99,7 +99,7 @@ class GemvStep : public LinearStep {
     }
     limit_ = context.options.activations == Activations::kInt8 ? 127 : 32767;
     // Several panels to a tile keep a worker on one stretch of memory; at least eight tiles a worker keep all busy.
-    tile_panels_ = std::clamp<int64_t>(panels_ / (int64_t{context.workers} * 8), 1, 8);
+    tile_panels_ = std::clamp<int64_t>(panels_ / (int64_t{context.workers} * 8), 1, 32);
 
     Pieces worker;
     float_row_ = worker.take<float>(cols_);
