@@ -25,7 +25,7 @@ def replay(trace, url, *flags):
 def main():
     environment = os.environ | {"XDG_CONFIG_HOME": "/nonexistent"}
     with tempfile.TemporaryDirectory() as folder:
-        for kind in ("R2", "R3", "R4", "R5", "R6"):
+        for kind in ("R2", "R3", "R4", "R5", "R6", "MIX"):
             trace = f"{folder}/{kind}"
             subprocess.run([sys.executable, ROOT / "tools" / "traces" / "make_traces.py", kind, "--scale", SCALE, "--output-tokens", "6", "-o", trace], check=True)
             # Room for all that is said: what had to go would be computed again.

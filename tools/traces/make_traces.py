@@ -11,6 +11,7 @@ R4  13 turns over a fixed system prompt of 24.5k tokens, 1 to 3 tool calls each;
     the last is removed.
 R5  A history of 80k to 160k tokens that is cached, and requests that add 50 to 4,000 tokens to it.
 R6  R4 with a short request of another session (a title, say) between the turns.
+MIX 32 people who chat at the same time: 1 to 3 turns each, questions of 10 to 600 words, answers of 16 to 128 tokens.
 
 --scale multiplies every length but not the number of requests, so that a small model with a short context can replay
 the same shape. Lengths are in words of the texts made here, of which most tokenizers make one token and a little more;
@@ -204,8 +205,18 @@ def r6(m):
     r4(m, asides=True)
 
 
+def mix(m):
+    for person in range(32):
+        edits = [system(m.words(20))]
+        for turn in range(m.between(1, 3)):
+            question = m.user(m.between(10, 600) if m.between(0, 2) == 0 else m.between(10, 80))
+            answer = m.between(16, 128)
+            m.request(f"person{person}", edits + append(question), m.say(answer), output=answer)
+            edits = []
+
+
 def main():
-    kinds = {"R2": r2, "R3": r3, "R4": r4, "R5": r5, "R6": r6}
+    kinds = {"R2": r2, "R3": r3, "R4": r4, "R5": r5, "R6": r6, "MIX": mix}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=kinds)
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every length (default 1)")
