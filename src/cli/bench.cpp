@@ -155,12 +155,15 @@ class Bench {
       Request request{.prompt = random_prompt(tokens, static_cast<uint64_t>((tokens << 20) + i)), .max_tokens = 1};
       const Clock::time_point submitted = Clock::now();
       HEARTH_ASSIGN(Generation generation, engine_.submit(std::move(request)));
+      std::optional<double> first;
       while (std::optional<Event> event = generation.next()) {
-        if (std::holds_alternative<TokenEvent>(*event)) {
-          result.seconds.push_back(std::chrono::duration<double>(Clock::now() - submitted).count());
+        if (!first && std::holds_alternative<TokenEvent>(*event)) {
+          first = std::chrono::duration<double>(Clock::now() - submitted).count();
         }
         if (auto* failed = std::get_if<Failed>(&*event)) return std::move(failed->error);
       }
+      if (!first) return fail(ErrorCode::kInternal, "a prompt of {} tokens was answered with none", tokens);
+      result.seconds.push_back(*first);
     }
     std::ranges::sort(result.seconds);
     return result;

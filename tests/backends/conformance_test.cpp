@@ -334,24 +334,28 @@ TEST_P(LinearConformance, WideRows) {
 
 TEST_P(LinearConformance, WhatIsNoNumberReachesTheResult) {
   constexpr int64_t kCols = 512, kOut = 17;
-  for (float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    Random random(13);
-    std::vector<float> x = random.activations(kRows, kCols);
-    x[kCols + 37] = bad;
-    GraphMaker m;
-    LinearOp op{.x = m.embed("x", m.weight("x", kRows, kCols, x))};
-    op.parts = {
-        {.weight = m.native_weight("w", kOut, kCols, random.native(FormatId::kQ4_K, kOut, kCols), FormatId::kQ4_K),
-         .out = m.value("y", kOut)}};
-    m.add("linear", op);
-    m.finish(op.parts[0].out);
-    Runner device(*device_, m.graph);
-    for (PlanKind kind : {PlanKind::kDecode, PlanKind::kPrefill}) {
-      for (const std::vector<int32_t>& tokens : {std::vector<int32_t>{1}, {0, 1, 2}, std::vector<int32_t>(20, 1)}) {
-        const std::vector<float> got =
-            device.append(device.add_sequence(), tokens, kind, static_cast<int64_t>(tokens.size()));
-        for (size_t i = 0; i < got.size(); ++i) {
-          EXPECT_EQ(std::isfinite(got[i]), tokens[i / kOut] != 1) << GetParam().label() << " of " << bad << " at " << i;
+  for (Activations activations : {Activations::kDefault, Activations::kInt8}) {
+    for (FormatId format : {FormatId::kQ4_K, FormatId::kQ6_K}) {
+      for (float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        Random random(13);
+        std::vector<float> x = random.activations(kRows, kCols);
+        x[kCols + 37] = bad;
+        GraphMaker m;
+        LinearOp op{.x = m.embed("x", m.weight("x", kRows, kCols, x))};
+        op.parts = {{.weight = m.native_weight("w", kOut, kCols, random.native(format, kOut, kCols), format),
+                     .out = m.value("y", kOut)}};
+        m.add("linear", op);
+        m.finish(op.parts[0].out);
+        Runner device(*device_, m.graph, {.activations = activations});
+        for (PlanKind kind : {PlanKind::kDecode, PlanKind::kPrefill}) {
+          for (const std::vector<int32_t>& tokens : {std::vector<int32_t>{1}, {0, 1, 2}, std::vector<int32_t>(20, 1)}) {
+            const std::vector<float> got =
+                device.append(device.add_sequence(), tokens, kind, static_cast<int64_t>(tokens.size()));
+            for (size_t i = 0; i < got.size(); ++i) {
+              EXPECT_EQ(std::isfinite(got[i]), tokens[i / kOut] != 1)
+                  << GetParam().label() << " " << format_info(format).name << " of " << bad << " at " << i;
+            }
+          }
         }
       }
     }

@@ -46,7 +46,7 @@ struct PanelView {
   const uint8_t* sub_scales;
   const uint16_t* scales;
   int64_t cols;
-  int64_t next_bytes;  // to the panel that will be read after this one; 0: there is none
+  int64_t next_bytes;  // to the matrix's next panel, when this worker will read it; else 0
 };
 
 // Rows of activations as integers, for formats with integer codes: x = scale * code, a scale per kActBlock. Within
@@ -84,7 +84,7 @@ struct ByteBlock {
   float scales[kKBlock / 16][kLanes];
   float offsets[kKBlock / 16][kLanes];
   int64_t group;     // 16 or 32 elements
-  bool sums_fit_16;  // those of products with activations, of every second element of a group
+  bool sums_fit_16;  // those of products with every second activation of a group, or the kernel needs not ask
 };
 
 // Columns [k0, k0 + kn) of a panel with integer codes, as `out` an IntBlock or a ByteBlock.

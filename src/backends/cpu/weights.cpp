@@ -127,18 +127,21 @@ std::optional<PlanarKind> planar_kind(FormatId id) {
 
 bool has_integer_codes(PlanarKind kind) { return kind > PlanarKind::kBF16; }
 
-PanelView Matrix::view(const std::byte* panel) const {
+PanelView Matrix::view(const std::byte* panel, int64_t next_bytes) const {
   const auto* base = reinterpret_cast<const uint8_t*>(panel);
   return {.codes = base + layout.codes,
           .high = base + layout.high,
           .sub_scales = base + layout.sub_scales,
           .scales = reinterpret_cast<const uint16_t*>(base + layout.scales),
           .cols = cols,
-          .next_bytes = planar ? static_cast<int64_t>(layout.panel_bytes) : 0};
+          .next_bytes = next_bytes};
 }
 
 PanelView Matrix::panel_view(int64_t panel, std::byte* scratch) const {
-  if (planar) return view(planar + static_cast<size_t>(panel) * layout.panel_bytes);
+  if (planar) {
+    return view(planar + static_cast<size_t>(panel) * layout.panel_bytes,
+                panel + 1 < panels() ? static_cast<int64_t>(layout.panel_bytes) : 0);
+  }
   to_planar(format, std::min(rows - panel * kPanelRows, kPanelRows), cols,
             native + static_cast<size_t>(panel * kPanelRows) * native_row_bytes(), scratch);
   return view(scratch);

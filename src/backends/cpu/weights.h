@@ -39,7 +39,7 @@ struct Matrix {
 
   int64_t panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
   size_t native_row_bytes() const { return row_bytes(format, cols); }
-  PanelView view(const std::byte* panel) const;
+  PanelView view(const std::byte* panel, int64_t next_bytes = 0) const;
   // Panel `panel`; a native one is converted into `scratch` (layout.panel_bytes, aligned to kPlanarAlign) first.
   PanelView panel_view(int64_t panel, std::byte* scratch) const;
   // Columns [k0, k0 + kn) of the panel as f32 [kn][16], whatever the format and layout.

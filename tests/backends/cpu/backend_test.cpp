@@ -300,6 +300,36 @@ TEST_P(CpuBackend, ForcedKernelsRun) {
   }
 }
 
+// What 8-bit activations multiply with in a prefill: bytes, where the instruction set has a product of the format.
+TEST_P(CpuBackend, EightBitActivationsTakeTheProductOfBytes) {
+  auto backend = make_cpu_backend({.threads = 1, .isa = GetParam()});
+  ASSERT_TRUE(backend) << backend.error().message;
+  const cpu::KernelTable& kernels = *cpu::select_isa(GetParam()).value();
+  for (auto [format, kind] :
+       {std::pair{FormatId::kQ4_K, cpu::PlanarKind::kQ4_K}, {FormatId::kQ8_0, cpu::PlanarKind::kQ8_0}}) {
+    TinyModel tiny = make_tiny_model({.layers = 1, .width = 256, .ff_width = 256, .head_dim = 64, .format = format});
+    ASSERT_TRUE(run_passes(tiny.model.graph, {}));
+    auto model = (*backend)->load(tiny.model.graph, {.kv_pages = {4}, .activations = Activations::kInt8});
+    ASSERT_TRUE(model);
+    auto executable = (*model)->record(make_single_lane_plan(tiny.model.graph, {PlanKind::kPrefill, 16}));
+    ASSERT_TRUE(executable);
+    const auto index = static_cast<size_t>(kind);
+    const char* want = kernels.gemm_amx.multiply          ? "linear:gemm_amx"
+                       : kernels.gemm_bytes.unpack[index] ? "linear:gemm_bytes"
+                       : kernels.gemm_int.unpack[index]   ? "linear:gemm_int"
+                                                          : "linear:gemm_f32";
+    EXPECT_TRUE(std::ranges::count(cpu::kernel_names(**executable), want) > 0)
+        << want << " for " << format_info(format).name;
+  }
+  if (GetParam() == "avx512") {
+    EXPECT_TRUE(kernels.gemm_bytes.unpack[static_cast<size_t>(cpu::PlanarKind::kQ8_0)]);
+  }
+  if (GetParam() == "avx2") {
+    EXPECT_TRUE(kernels.gemm_bytes.unpack[static_cast<size_t>(cpu::PlanarKind::kQ4_K)]);
+    EXPECT_FALSE(kernels.gemm_bytes.unpack[static_cast<size_t>(cpu::PlanarKind::kQ8_0)]);  // its sums do not fit
+  }
+}
+
 TEST(CpuBackendOptions, RefusesUnknownKernels) {
   ASSERT_EQ(setenv("HEARTH_CPU_KERNEL", "linear:fast", 1), 0);
   auto backend = make_cpu_backend({.threads = 1});

@@ -210,11 +210,12 @@ TEST_P(Kernels, IntegerDotEqualsTheProductOfItsOperands) {
   }
 }
 
-// The largest codes and activations of one sign: integer sums must hold them.
-TEST_P(Kernels, IntegerDotHoldsTheLargestSums) {
+// The largest codes and activations of one sign: integer sums must hold them, of few rows and of many.
+TEST_P(Kernels, IntegerSumsHoldTheLargest) {
+  constexpr int64_t kCols = 512;
   for (FormatId format : planar_formats()) {
+    const auto kind = static_cast<size_t>(*planar_kind(format));
     if (!has_integer_codes(*planar_kind(format))) continue;
-    constexpr int64_t kCols = 512;
     for (float sign : {1.0f, -1.0f}) {
       Floats weights(kLanes * kCols, sign);  // the block's extreme, of which formats make their outermost code
       for (size_t i = 0; i < weights.size(); i += 16) weights[i] = -0.75f * sign;
@@ -222,12 +223,31 @@ TEST_P(Kernels, IntegerDotHoldsTheLargestSums) {
       Floats x(kCols, 3.0f), out(kLanes, kNan);
       TestIntRows ints(1, kCols);
       kernels->quantize(x.data(), kCols, 32767, ints.view, 0);
-      kernels->dot_int[static_cast<size_t>(*m.matrix.kind)](m.matrix.panel_view(0, nullptr), ints.view, 1, out.data());
-      for (int64_t lane = 0; lane < kLanes; ++lane) {
-        double want = 0, size = 0;
-        for (int64_t c = 0; c < kCols; ++c) want += 3.0 * m.value(lane, c), size += std::fabs(3.0 * m.value(lane, c));
-        ASSERT_NEAR(out[static_cast<size_t>(lane)], want, size * (format == FormatId::kNF4 ? 1.3e-4 : 4e-5))
-            << format_info(format).name << " sign " << sign;
+      auto expect_product = [&](const char* name) {
+        for (int64_t lane = 0; lane < kLanes; ++lane) {
+          double want = 0, size = 0;
+          for (int64_t c = 0; c < kCols; ++c) want += 3.0 * m.value(lane, c), size += std::fabs(3.0 * m.value(lane, c));
+          ASSERT_NEAR(out[static_cast<size_t>(lane)], want, size * (format == FormatId::kNF4 ? 1.3e-4 : 4e-5))
+              << name << " " << format_info(format).name << " sign " << sign;
+        }
+      };
+      kernels->dot_int[kind](m.matrix.panel_view(0, nullptr), ints.view, 1, out.data());
+      expect_product("dot_int");
+      for (auto [name, gemm] : {std::pair{"gemm_int", &kernels->gemm_int}, {"gemm_bytes", &kernels->gemm_bytes}}) {
+        if (!gemm->unpack[kind]) continue;
+        Aligned packed(gemm->group_bytes(kCols)), scratch(gemm->scratch_bytes);
+        gemm->pack(x.data(), kCols, 1, kCols, 0, 1, packed.data());
+        const CodePanel panel = m.matrix.code_panel(*gemm, 0, nullptr);
+        const PanelReader reader = panel.reader();
+        out.assign(static_cast<size_t>(gemm->rows * kLanes), kNan);
+        gemm->multiply({.a = packed.data(),
+                        .rows = 1,
+                        .cols = kCols,
+                        .panels = 1,
+                        .read = &reader,
+                        .scratch = scratch.data(),
+                        .out = out.data()});
+        expect_product(name);
       }
     }
   }

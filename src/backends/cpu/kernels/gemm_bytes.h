@@ -30,7 +30,7 @@ constexpr int kLargestInteger = [] {
     for (uint8_t x : F::kIntegers) largest = x > largest ? x : largest;
     return largest;
   } else {
-    return 1 << 16;
+    return 1 << 15;  // not a byte
   }
 }();
 // Whether 16 bits hold the sum of that many products.
@@ -44,7 +44,7 @@ template <class F>
 void unpack_byte_block(const PanelView& p, int64_t k0, int64_t kn, void* to_block) {
   auto& out = *static_cast<ByteBlock*>(to_block);
   out.group = F::kGroup;
-  out.sums_fit_16 = kSumFits16<F, F::kGroup / 2>;
+  out.sums_fit_16 = kSumsBytes || kSumFits16<F, F::kGroup / 2>;
   auto codes16 = [&]<int Half>(int64_t e) {
     uint8_t* to = out.codes[(e - k0) / 4][0];
     each_quad16<F, Half>(p.codes + e / F::kLineElems * 64, high_line<F>(p, e),
@@ -132,7 +132,7 @@ HEARTH_INLINE void sum_group(const ByteBlock* const (&b)[Panels], int64_t quad, 
                              I32x16 (&acc)[kIntRows][Panels]) {
   static_assert(Panels == 1);
   if constexpr (Fits16) {
-    sum_byte_products(b[0]->codes[quad], x, Group / 4, reinterpret_cast<I32x16(&)[kIntRows]>(acc));
+    sum_lines<true>(b[0]->codes[quad], x, Group / 4, reinterpret_cast<I32x16(&)[kIntRows]>(acc));
     unrolled<kIntRows>([&]<int R>() { acc[R][0] = sum_halves(acc[R][0]); });
   } else {
     for (auto& row : acc) row[0] = zero_i();
@@ -196,11 +196,10 @@ struct ByteCodes {
   }
   template <int Panels>
   static void tiles(const GemmTile& t, const ByteBlock* const (&b)[Panels], int64_t k0, int64_t kn, float* out) {
-    const bool fits = kSumsBytes || b[0]->sums_fit_16;
     if (b[0]->group == 16) {
-      fits ? tiles_of<16, true>(t, b, k0, kn, out) : tiles_of<16, kSumsBytes>(t, b, k0, kn, out);
+      b[0]->sums_fit_16 ? tiles_of<16, true>(t, b, k0, kn, out) : tiles_of<16, kSumsBytes>(t, b, k0, kn, out);
     } else {
-      fits ? tiles_of<32, true>(t, b, k0, kn, out) : tiles_of<32, kSumsBytes>(t, b, k0, kn, out);
+      b[0]->sums_fit_16 ? tiles_of<32, true>(t, b, k0, kn, out) : tiles_of<32, kSumsBytes>(t, b, k0, kn, out);
     }
   }
 };

@@ -17,37 +17,52 @@ constexpr int kIntRows = kTileRows;
 
 #if !defined(__AVX512F__) && !defined(__AVXVNNI__)
 // sums[row] = for `lines` lines of 16 lanes of weights, the sum of their products with the row's 32 bits of
-// activations, as `multiply` and `add` say. In assembly because it takes all 16 registers: g++ computes the products of
-// several rows first and keeps the sums in memory.
-#define HEARTH_ROW(r, low, high, multiply, add)                                                             \
-  "vpbroadcastd 4*" #r "(%[x]), %%ymm14\n" multiply " %%ymm14, %%ymm12, %%ymm15\n" multiply                 \
-  " %%ymm14, %%ymm13, %%ymm14\n" add " %%ymm15, %%ymm" #low ", %%ymm" #low "\n" add " %%ymm14, %%ymm" #high \
-  ", %%ymm" #high "\n"
-#define HEARTH_ZERO(n) "vpxor %%xmm" #n ", %%xmm" #n ", %%xmm" #n "\n"
-#define HEARTH_STORE(n) "vmovdqa %%ymm" #n ", 32*" #n "(%[sums])\n"
-#define HEARTH_EACH_SUM(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)
-#define HEARTH_SUMS_OF_LINES(name, multiply, add)                                                                     \
-  HEARTH_INLINE void name(const void* weights, const void* activations, int64_t lines, I32x16(&sums)[kIntRows]) {     \
-    asm volatile(HEARTH_EACH_SUM(HEARTH_ZERO)                                                                       \
-                 "1:\n"                                                                                             \
-                 "vmovdqu (%[w]), %%ymm12\n"                                                                        \
-                 "vmovdqu 32(%[w]), %%ymm13\n"                                                                      \
-                 HEARTH_ROW(0, 0, 1, multiply, add) HEARTH_ROW(1, 2, 3, multiply, add)                              \
-                 HEARTH_ROW(2, 4, 5, multiply, add) HEARTH_ROW(3, 6, 7, multiply, add)                              \
-                 HEARTH_ROW(4, 8, 9, multiply, add) HEARTH_ROW(5, 10, 11, multiply, add)                            \
-                 "add $64, %[w]\n"                                                                                  \
-                 "add $24, %[x]\n"                                                                                  \
-                 "dec %[lines]\n"                                                                                   \
-                 "jnz 1b\n"                                                                                         \
-                 HEARTH_EACH_SUM(HEARTH_STORE)                                                                      \
-                 : [w] "+r"(weights), [x] "+r"(activations), [lines] "+r"(lines)                                    \
-                 : [sums] "r"(sums)                                                                                 \
-                 : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",  \
-                   "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"); \
-  }
-static_assert(kIntRows == 6);
-HEARTH_SUMS_OF_LINES(sum_pair_products, "vpmaddwd", "vpaddd")
-HEARTH_SUMS_OF_LINES(sum_byte_products, "vpmaddubsw", "vpaddw")
+// activations: pairs of 16-bit numbers in 32 bits, or (Bytes) fours of bytes, those of weights unsigned, in 16. In
+// assembly because it takes all 16 registers: g++ computes the products of several rows first and keeps the sums in
+// memory.
+template <bool Bytes>
+HEARTH_INLINE void sum_lines(const void* weights, const void* activations, int64_t lines, I32x16 (&sums)[kIntRows]) {
+  static_assert(kIntRows == 6);
+  asm volatile(
+      ".macro hearth_row row, low, high\n"
+      "vpbroadcastd 4*\\row(%[x]), %%ymm14\n"
+      ".if %c[bytes]\n"
+      "vpmaddubsw %%ymm14, %%ymm12, %%ymm15\n"
+      "vpmaddubsw %%ymm14, %%ymm13, %%ymm14\n"
+      "vpaddw %%ymm15, %%ymm\\low, %%ymm\\low\n"
+      "vpaddw %%ymm14, %%ymm\\high, %%ymm\\high\n"
+      ".else\n"
+      "vpmaddwd %%ymm14, %%ymm12, %%ymm15\n"
+      "vpmaddwd %%ymm14, %%ymm13, %%ymm14\n"
+      "vpaddd %%ymm15, %%ymm\\low, %%ymm\\low\n"
+      "vpaddd %%ymm14, %%ymm\\high, %%ymm\\high\n"
+      ".endif\n"
+      ".endm\n"
+      ".irp sum, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11\n"
+      "vpxor %%xmm\\sum, %%xmm\\sum, %%xmm\\sum\n"
+      ".endr\n"
+      "1:\n"
+      "vmovdqu (%[w]), %%ymm12\n"
+      "vmovdqu 32(%[w]), %%ymm13\n"
+      "hearth_row 0, 0, 1\n"
+      "hearth_row 1, 2, 3\n"
+      "hearth_row 2, 4, 5\n"
+      "hearth_row 3, 6, 7\n"
+      "hearth_row 4, 8, 9\n"
+      "hearth_row 5, 10, 11\n"
+      "add $64, %[w]\n"
+      "add $24, %[x]\n"
+      "dec %[lines]\n"
+      "jnz 1b\n"
+      ".irp sum, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11\n"
+      "vmovdqu %%ymm\\sum, 32*\\sum(%[sums])\n"
+      ".endr\n"
+      ".purgem hearth_row\n"
+      : [w] "+&r"(weights), [x] "+&r"(activations), [lines] "+&r"(lines)
+      : [sums] "r"(sums), [bytes] "i"(Bytes)
+      : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+        "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+}
 #endif
 
 template <class F>
@@ -94,12 +109,12 @@ void pack_int(const float* x, int64_t stride, int64_t rows, int64_t cols, int64_
     const float* row = x + r * stride;
     for (int64_t k0 = 0; k0 < cols; k0 += kKBlock) {
       int64_t end = cols - k0 < kKBlock ? cols : k0 + kKBlock;
-      F32x16 top = zero_f(), nothing = zero_f();
+      F32x16 top = zero_f(), nothing = zero_f();  // NaN when a number is not finite, which max() may pass over
       for (int64_t k = k0; k < end; k += 16) {
         top = max(abs(load(row + k)), top);
         nothing = fma(load(row + k), zero_f(), nothing);
       }
-      float largest = max_lanes(top) + nothing_if_finite(nothing), scale = largest / 32767.0f;
+      float largest = max_lanes(top) + sum_lanes(nothing), scale = largest / 32767.0f;
       bool usable = scale > 1.2e-38f;  // as in quantize
       F32x16 inverse = set1(usable ? 1.0f / scale : 0.0f);
       scales[k0 / kKBlock * kIntRows + r] = largest == largest ? (usable ? scale : 0.0f) : largest;
@@ -136,7 +151,7 @@ HEARTH_INLINE void int_tile(const std::byte* a, const IntGroup& at, const IntBlo
     const int16_t* x = codes + g * Group * kIntRows;
 #if !defined(__AVX512F__) && !defined(__AVXVNNI__)
     static_assert(Panels == 1);
-    sum_pair_products(b[0]->codes[g * Group / 2], x, Group / 2, reinterpret_cast<I32x16(&)[kIntRows]>(acc));
+    sum_lines<false>(b[0]->codes[g * Group / 2], x, Group / 2, reinterpret_cast<I32x16(&)[kIntRows]>(acc));
 #else
     each_sum([&]<int R, int P>() { acc[R][P] = zero_i(); });
     // All of a group at once, because the compiler copies sums that a loop carries.

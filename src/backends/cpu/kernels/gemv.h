@@ -98,15 +98,19 @@ struct IntDot {
   }
 
   // Before a span is read: says where the codes are that add16() fetches, and fetches the rest of that span. Past the
-  // end of the panel it is the next one's.
+  // end of the panel it is the next one's; without a next one nothing new is fetched.
   HEARTH_INLINE void look_ahead(int64_t span) {
     constexpr int64_t kCodeBytes = F::kSpan / F::kLineElems * 64, kHalfBytes = F::kHalves * 2 * kLanes;
     constexpr int64_t kHighBytes = F::kSpan * F::kHighBits * 2;
     constexpr int64_t kSpans = (kPrefetchBytes + kCodeBytes - 1) / kCodeBytes;
     const int64_t spans = panel.cols / F::kSpan;
     int64_t to = span + kSpans, next = 0;
-    if (to >= spans) to = to - spans < spans ? to - spans : span, next = panel.next_bytes;
+    if (to >= spans) {
+      next = panel.next_bytes;
+      to = next != 0 && to - spans < spans ? to - spans : span;
+    }
     ahead = next + (to - span) * kCodeBytes;
+    if (ahead == 0) return;
     auto fetch = [&]<int64_t Bytes>(const void* plane) {
       const auto* from = static_cast<const uint8_t*>(plane) + next + to * Bytes;
       for (int64_t b = 0; b < Bytes; b += 64) __builtin_prefetch(from + b, 0, 2);

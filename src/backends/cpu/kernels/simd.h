@@ -827,11 +827,9 @@ HEARTH_INLINE I32x16 broadcast_bits(const void* p) {
   return set1(bits);
 }
 
-// 0, or NaN when a lane is not finite; max_lanes() may pass NaN over.
-HEARTH_INLINE float nothing_if_finite(F32x16 a) { return sum_lanes(mul(a, zero_f())); }
-// The largest magnitude of both; NaN when one of them is not finite.
+// The largest magnitude of both; NaN when one of them is not finite, which max() may pass over.
 HEARTH_INLINE float largest_magnitude(F32x16 a, F32x16 b) {
-  return max_lanes(max(abs(a), abs(b))) + nothing_if_finite(add(mul(a, zero_f()), mul(b, zero_f())));
+  return max_lanes(max(abs(a), abs(b))) + sum_lanes(fma(a, zero_f(), mul(b, zero_f())));
 }
 
 // e^x to 2 units in the last place; 0 below -87.3, so that a masked score of -inf has no weight.
