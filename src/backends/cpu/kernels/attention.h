@@ -134,7 +134,8 @@ HEARTH_INLINE void page_scores(const uint8_t* keys, const uint8_t* next, const f
     for (int g = 0; g < G; ++g) acc[g][0] = acc[g][1] = zero_f();
     int64_t d = first;
     for (; d + 2 <= end; d += 2) {
-      for (int64_t b = 0; b < 2 * kLanes * Kv::kBytes; b += 64) __builtin_prefetch(next + d * kLanes * Kv::kBytes + b);
+      for (int64_t b = 0; b < 2 * kLanes * Kv::kBytes; b += 64)
+        __builtin_prefetch(next + d * kLanes * Kv::kBytes + b, 0, 2);
       F32x16 k0 = Kv::get(keys, d * kLanes), k1 = Kv::get(keys, (d + 1) * kLanes);
       for (int g = 0; g < G; ++g) {
         acc[g][0] = fma(k0, set1(q[g * head_dim + d]), acc[g][0]);
@@ -163,7 +164,8 @@ HEARTH_INLINE void page_values(const uint8_t* values, const uint8_t* next, const
   }
   for (int64_t t = first; t < last; ++t) {
     F32x16 v[Width];
-    for (int64_t b = 0; b < 16 * Width * Kv::kBytes; b += 64) __builtin_prefetch(next + t * v_stride * Kv::kBytes + b);
+    for (int64_t b = 0; b < 16 * Width * Kv::kBytes; b += 64)
+      __builtin_prefetch(next + t * v_stride * Kv::kBytes + b, 0, 2);
     for (int w = 0; w < Width; ++w) v[w] = Kv::get(values, t * v_stride + 16 * w);
     for (int g = 0; g < G; ++g) {
       F32x16 weight = set1(weights[g * weight_stride + t]);
@@ -181,11 +183,20 @@ void attend_heads(const DecodeAttention& a, int64_t head) {
   const float* q = a.q + head * kv.head_dim;
   float* out = a.out + head * kv.v_stride;
   const int64_t origin = a.begin / kLanes * kLanes;  // scratch[0] is this position
+  // What is read kPrefetchBytes after the page of p: keys, then (`values`) values of the same positions.
+  const int64_t pages = (a.end - origin + kLanes - 1) / kLanes;
+  const int64_t pages_ahead = kPrefetchBytes / static_cast<int64_t>(kv.v_offset_bytes) + 1;
+  auto later = [&](int64_t p, bool values) {
+    int64_t page = (p - origin) / kLanes + pages_ahead;
+    if (!values && page >= pages) page -= pages, values = true;
+    page = page < pages ? page : pages - 1;
+    return page_of(kv, origin + page * kLanes) + (values ? kv.v_offset_bytes : 0);
+  };
   F32x16 best[G];
   for (int g = 0; g < G; ++g) best[g] = set1(kMinusInf);
   for (int64_t p = origin; p < a.end; p += kLanes) {
     const uint8_t* page = page_of(kv, p);
-    const uint8_t* next = p + kLanes < a.end ? page_of(kv, p + kLanes) : page;
+    const uint8_t* next = later(p, false);
     F32x16 score[G];
     page_scores<Kv, G>(page, next, q, kv.head_dim, score);
     for (int g = 0; g < G; ++g) {
@@ -210,7 +221,7 @@ void attend_heads(const DecodeAttention& a, int64_t head) {
   }
   for (int64_t p = origin; p < a.end; p += kLanes) {
     const uint8_t* values = page_of(kv, p) + kv.v_offset_bytes;
-    const uint8_t* next = p + kLanes < a.end ? page_of(kv, p + kLanes) + kv.v_offset_bytes : values;
+    const uint8_t* next = later(p, true);
     int64_t first = a.begin > p ? a.begin - p : 0, last = a.end - p < kLanes ? a.end - p : kLanes;
     for (int64_t d = 0; d < kv.v_stride; d += 32) {
       const float* weights = a.scratch + (p - origin);

@@ -31,10 +31,6 @@ template <int R>
 constexpr int kChains = 1;
 #endif
 
-// How far ahead of the codes that are read memory is fetched, into the L2 cache: the L1 cache waits for too few lines
-// at a time, and the processor's own prefetcher stops at page borders.
-constexpr int64_t kPrefetchBytes = 16384;
-
 template <class F, int R>
 struct IntDot {
   // Of quads, the first sum is of low and the second of high digits.

@@ -827,6 +827,10 @@ HEARTH_INLINE I32x16 broadcast_bits(const void* p) {
   return set1(bits);
 }
 
+// How far ahead of what is read once memory is fetched, into the L2 cache: the L1 cache waits for too few lines at a
+// time, and the processor's own prefetcher stops at page borders.
+constexpr int64_t kPrefetchBytes = 16384;
+
 // The largest magnitude of both; NaN when one of them is not finite, which max() may pass over.
 HEARTH_INLINE float largest_magnitude(F32x16 a, F32x16 b) {
   return max_lanes(max(abs(a), abs(b))) + sum_lanes(fma(a, zero_f(), mul(b, zero_f())));

@@ -24,12 +24,17 @@ void unpack_int(const PanelView& p, int64_t k0, int64_t kn, float* out) {
 }
 
 void unpack_f32(const PanelView& p, int64_t k0, int64_t kn, float* out) {
-  memcpy(out, p.codes + k0 * kLanes * 4, static_cast<size_t>(kn * kLanes) * 4);
+  for (int64_t k = k0; k < k0 + kn; ++k) {
+    const uint8_t* line = p.codes + k * kLanes * 4;
+    __builtin_prefetch(line + kPrefetchBytes, 0, 2);
+    store(out + (k - k0) * kLanes, load(reinterpret_cast<const float*>(line)));
+  }
 }
 
 template <bool Bf16>
 void unpack_half(const PanelView& p, int64_t k0, int64_t kn, float* out) {
   for (int64_t k = k0; k < k0 + kn; k += 2) {  // k0 is even
+    __builtin_prefetch(p.codes + k / 2 * 64 + kPrefetchBytes, 0, 2);
     I32x16 line = load(p.codes + k / 2 * 64);
     F32x16 low, high;
     if constexpr (Bf16) {
