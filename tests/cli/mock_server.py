@@ -27,6 +27,10 @@ def anthropic_events(text="hello there"):
     return "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events)
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128  # many clients at once: five would be turned away
+
+
 class MockServer:
     """with MockServer(...) as server: server.url, server.requests (path, headers, body). `models` may be a function; when
     it gives None the server says 503."""
@@ -92,7 +96,7 @@ class MockServer:
                 except (BrokenPipeError, ConnectionResetError):
                     pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = Server(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
