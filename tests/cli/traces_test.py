@@ -36,7 +36,8 @@ def main():
                 report = replay(trace, url, "--concurrency-scale", COPIES)
                 tokens = report["tokens"]
                 print(f"{kind}: {report['requests']} requests, {tokens}, worst time to first token {report['ttft_seconds']['max']:.2f} s", flush=True)
-                assert tokens["most_computed_again"] == 0 and tokens["cached"] > tokens["computed"], tokens
+                assert tokens["most_computed_again"] == 0, tokens
+                assert kind == "MIX" or tokens["cached"] > tokens["computed"], tokens  # people share little
             finally:
                 server.terminate()
                 assert server.wait(60) == 0
