@@ -395,7 +395,7 @@ void add_bench(CLI::App& app, Body& chosen) {
   command->add_option("--decode-tokens", flags->decode_tokens, "Tokens decoded for each measurement")
       ->transform(whole_number<int64_t>(2, 100000));
   command->add_option("--sequences", flags->sequences, "Sequences that decode at the same time")
-      ->transform(whole_number<int64_t>(1));
+      ->transform(whole_number<int64_t>(1, 4096));
   command->add_option("--rounds", flags->rounds, "Interleaved rounds; medians are shown")
       ->transform(whole_number<int64_t>(1, 1000));
   CLI::Option* json = command->add_flag("--json", flags->json, "Print one JSON object");

@@ -35,7 +35,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       "What runs the model: auto (a GPU if there is one and the model fits, else the CPU), cpu, cuda, cuda:1 "
       "(the second GPU), reference");
   command.add_option("--isa", flags.model.isa,
-                     "CPU instructions to use: amx, avx512, avxvnni, avx2, neon; empty: the best there is");
+                     "CPU instructions to use: amx, avx512, avxvnni, avx2, neon, portable; empty: the best there is");
   command.add_option("--kv-type", flags.model.kv_type, "Type of cached keys and values: f16, f32, q8");
   command.add_option("--activations", flags.model.activations,
                      "default: exact; int8: prompts are read faster (not with AMX), answers are less exact");

@@ -127,6 +127,10 @@ std::optional<PlanarKind> planar_kind(FormatId id) {
 
 bool has_integer_codes(PlanarKind kind) { return kind > PlanarKind::kBF16; }
 
+bool takes_codes(const Gemm& gemm, std::optional<PlanarKind> kind) {
+  return kind && gemm.unpack[static_cast<size_t>(*kind)] != nullptr;
+}
+
 PanelView Matrix::view(const std::byte* panel, int64_t next_bytes) const {
   const auto* base = reinterpret_cast<const uint8_t*>(panel);
   return {.codes = base + layout.codes,

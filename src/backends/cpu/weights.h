@@ -19,6 +19,9 @@ std::optional<PlanarKind> planar_kind(FormatId id);
 // Has integer codes, so that dot_int applies.
 bool has_integer_codes(PlanarKind kind);
 
+// Whether a product of many rows reads integer codes of this format (Gemm::unpack), not f32.
+bool takes_codes(const Gemm& gemm, std::optional<PlanarKind> kind);
+
 // A panel with integer codes, for products that read those (Gemm::unpack).
 struct CodePanel {
   PanelView view;

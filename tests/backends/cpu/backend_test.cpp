@@ -7,6 +7,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/isas.h"
 #include "backends/cpu/step.h"
+#include "backends/cpu/weights.h"
 #include "graph/passes.h"
 #include "hearth/model.h"
 #include "quant/encode.h"
@@ -313,20 +314,19 @@ TEST_P(CpuBackend, EightBitActivationsTakeTheProductOfBytes) {
     ASSERT_TRUE(model);
     auto executable = (*model)->record(make_single_lane_plan(tiny.model.graph, {PlanKind::kPrefill, 16}));
     ASSERT_TRUE(executable);
-    const auto index = static_cast<size_t>(kind);
-    const char* want = kernels.gemm_amx.multiply          ? "linear:gemm_amx"
-                       : kernels.gemm_bytes.unpack[index] ? "linear:gemm_bytes"
-                       : kernels.gemm_int.unpack[index]   ? "linear:gemm_int"
-                                                          : "linear:gemm_f32";
+    const char* want = kernels.gemm_amx.multiply                    ? "linear:gemm_amx"
+                       : cpu::takes_codes(kernels.gemm_bytes, kind) ? "linear:gemm_bytes"
+                       : cpu::takes_codes(kernels.gemm_int, kind)   ? "linear:gemm_int"
+                                                                    : "linear:gemm_f32";
     EXPECT_TRUE(std::ranges::count(cpu::kernel_names(**executable), want) > 0)
         << want << " for " << format_info(format).name;
   }
   if (GetParam() == "avx512") {
-    EXPECT_TRUE(kernels.gemm_bytes.unpack[static_cast<size_t>(cpu::PlanarKind::kQ8_0)]);
+    EXPECT_TRUE(cpu::takes_codes(kernels.gemm_bytes, cpu::PlanarKind::kQ8_0));
   }
   if (GetParam() == "avx2") {
-    EXPECT_TRUE(kernels.gemm_bytes.unpack[static_cast<size_t>(cpu::PlanarKind::kQ4_K)]);
-    EXPECT_FALSE(kernels.gemm_bytes.unpack[static_cast<size_t>(cpu::PlanarKind::kQ8_0)]);  // its sums do not fit
+    EXPECT_TRUE(cpu::takes_codes(kernels.gemm_bytes, cpu::PlanarKind::kQ4_K));
+    EXPECT_FALSE(cpu::takes_codes(kernels.gemm_bytes, cpu::PlanarKind::kQ8_0));  // its sums do not fit
   }
 }
 

@@ -220,7 +220,7 @@ void gemm(Bench& bench, FormatId format, const Gemm& gemm, const char* name, int
   constexpr int64_t kFeatures = 1024, kRows = 512;
   BenchMatrix m(format, kFeatures, cols, bench.kernels);
   int64_t groups = (kRows + gemm.rows - 1) / gemm.rows;
-  const bool reads_codes = gemm.unpack[static_cast<size_t>(*planar_kind(format))] != nullptr;
+  const bool reads_codes = takes_codes(gemm, planar_kind(format));
   std::vector<float> x(static_cast<size_t>(gemm.rows * cols));
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
@@ -338,8 +338,7 @@ int run(int argc, char** argv) {
         {"gemm_f32", k.gemm_f32}, {"gemm_int", k.gemm_int}, {"gemm_bytes", k.gemm_bytes}, {"gemm_amx", k.gemm_amx}};
     for (auto [name, kernel] : all) {
       const bool codes = &kernel == &k.gemm_int || &kernel == &k.gemm_bytes;
-      const bool takes = planar_kind(id) && kernel.multiply &&
-                         (!codes || kernel.unpack[static_cast<size_t>(*planar_kind(id))] != nullptr);
+      const bool takes = planar_kind(id) && kernel.multiply && (!codes || takes_codes(kernel, planar_kind(id)));
       if (takes && wanted(fmt::format("{} {}", name, format_info(id).name))) {
         gemm(bench, id, kernel, name, 2048);
         if (id == FormatId::kQ4_K) gemm(bench, id, kernel, name, 6144);

@@ -234,7 +234,7 @@ TEST_P(Kernels, IntegerSumsHoldTheLargest) {
       kernels->dot_int[kind](m.matrix.panel_view(0, nullptr), ints.view, 1, out.data());
       expect_product("dot_int");
       for (auto [name, gemm] : {std::pair{"gemm_int", &kernels->gemm_int}, {"gemm_bytes", &kernels->gemm_bytes}}) {
-        if (!gemm->unpack[kind]) continue;
+        if (!takes_codes(*gemm, planar_kind(format))) continue;
         Aligned packed(gemm->group_bytes(kCols)), scratch(gemm->scratch_bytes);
         gemm->pack(x.data(), kCols, 1, kCols, 0, 1, packed.data());
         const CodePanel panel = m.matrix.code_panel(*gemm, 0, nullptr);
@@ -315,7 +315,7 @@ TEST_P(Kernels, GemmOfEveryFormat) {
     const Gemm& gemm = kernel.gemm;
     if (!gemm.multiply) continue;
     for (FormatId format : planar_formats()) {
-      if (kernel.codes && !gemm.unpack[static_cast<size_t>(*planar_kind(format))]) continue;
+      if (kernel.codes && !takes_codes(gemm, planar_kind(format))) continue;
       double rounded = format == FormatId::kNF4 ? 4 : 1;  // as in IntegerDotEqualsTheProductOfItsOperands
       int64_t block = block_of(format);
       for (int64_t cols : {block == 1 ? int64_t{7} : block, 256 + (block == 256 ? 256 : block)}) {

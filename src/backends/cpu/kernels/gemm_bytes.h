@@ -59,20 +59,8 @@ void unpack_byte_block(const PanelView& p, int64_t k0, int64_t kn, void* to_bloc
     store(out.offsets[(e - k0) / F::kGroup], offset);
   });
 }
-template <class F>
-constexpr UnpackCodes kUnpackBytes = [] {
-  if constexpr (kAsBytes<F>) return unpack_byte_block<F>;
-  return static_cast<UnpackCodes>(nullptr);
-}();
-
-// Where the parts of a packed group begin, in bytes.
-struct ByteGroup {
-  explicit ByteGroup(int64_t cols)
-      : scales(cols * kIntRows),
-        sums16(scales + cols / 32 * kIntRows * 4),
-        sums32(sums16 + cols / 16 * kIntRows * 4),
-        bytes((sums32 + cols / 32 * kIntRows * 4 + 63) / 64 * 64) {}
-  int64_t scales, sums16, sums32, bytes;
+struct ByteGroup : PackedGroup {
+  explicit ByteGroup(int64_t cols) : PackedGroup(cols, 1, kActBlock) {}
 };
 
 size_t byte_group_bytes(int64_t cols) { return static_cast<size_t>(ByteGroup(cols).bytes); }
@@ -204,18 +192,13 @@ struct ByteCodes {
   }
 };
 
-constexpr Gemm kGemmBytes = {
-    .rows = kIntRows,
-    .panels = 2,
-    .scratch_bytes = kTilePanels * sizeof(ByteBlock),
-    .group_bytes = byte_group_bytes,
-    .pack = pack_bytes,
-    .multiply = gemm_codes<ByteCodes>,
-    .unpack = {nullptr, nullptr, nullptr, kUnpackBytes<PlanarQ8_0>, kUnpackBytes<PlanarQ4_0>, kUnpackBytes<PlanarQ4_1>,
-               kUnpackBytes<PlanarQ5_0>, kUnpackBytes<PlanarQ5_1>, kUnpackBytes<PlanarQ4_K>, kUnpackBytes<PlanarQ5_K>,
-               kUnpackBytes<PlanarQ6_K>, kUnpackBytes<PlanarQ2_K>, kUnpackBytes<PlanarQ3_K>, kUnpackBytes<PlanarIQ4_NL>,
-               kUnpackBytes<PlanarIQ4_XS>, kUnpackBytes<PlanarMXFP4>, kUnpackBytes<PlanarNVFP4>,
-               kUnpackBytes<PlanarNF4>}};
+constexpr Gemm kGemmBytes = [] {
+  Gemm gemm = codes_gemm<ByteCodes>(byte_group_bytes, pack_bytes);
+  each_code_format([&]<class F>(PlanarKind kind) {
+    if constexpr (kAsBytes<F>) gemm.unpack[static_cast<int>(kind)] = unpack_byte_block<F>;
+  });
+  return gemm;
+}();
 
 #else
 

@@ -85,14 +85,17 @@ void unpack_int_block(const PanelView& p, int64_t k0, int64_t kn, void* to_block
   });
 }
 
-// Where the parts of a packed group begin, in bytes.
-struct IntGroup {
-  explicit IntGroup(int64_t cols)
-      : scales(cols * kIntRows * 2),
-        sums16(scales + (cols + kKBlock - 1) / kKBlock * kIntRows * 4),
+// Where the parts of a group of packed rows begin, in bytes.
+struct PackedGroup {
+  PackedGroup(int64_t cols, int64_t code_bytes, int64_t scale_cols)
+      : scales(cols * kIntRows * code_bytes),
+        sums16(scales + (cols + scale_cols - 1) / scale_cols * kIntRows * 4),
         sums32(sums16 + cols / 16 * kIntRows * 4),
         bytes((sums32 + cols / 32 * kIntRows * 4 + 63) / 64 * 64) {}
   int64_t scales, sums16, sums32, bytes;
+};
+struct IntGroup : PackedGroup {
+  explicit IntGroup(int64_t cols) : PackedGroup(cols, 2, kKBlock) {}
 };
 
 size_t int_group_bytes(int64_t cols) { return static_cast<size_t>(IntGroup(cols).bytes); }
@@ -247,19 +250,23 @@ void gemm_codes(const GemmTile& t) {
   for (; p < t.panels; ++p) gemm_codes_panels<Codes, 1>(t, p);
 }
 
-constexpr Gemm kGemmInt = {
-    .rows = kIntRows,
-    .panels = 2,
-    .scratch_bytes = kTilePanels * sizeof(IntBlock),
-    .group_bytes = int_group_bytes,
-    .pack = pack_int,
-    .multiply = gemm_codes<Int16Codes>,
-    .unpack = {nullptr, nullptr, nullptr, unpack_int_block<PlanarQ8_0>, unpack_int_block<PlanarQ4_0>,
-               unpack_int_block<PlanarQ4_1>, unpack_int_block<PlanarQ5_0>, unpack_int_block<PlanarQ5_1>,
-               unpack_int_block<PlanarQ4_K>, unpack_int_block<PlanarQ5_K>, unpack_int_block<PlanarQ6_K>,
-               unpack_int_block<PlanarQ2_K>, unpack_int_block<PlanarQ3_K>, unpack_int_block<PlanarIQ4_NL>,
-               unpack_int_block<PlanarIQ4_XS>, unpack_int_block<PlanarMXFP4>, unpack_int_block<PlanarNVFP4>,
-               unpack_int_block<PlanarNF4>}};
+// Codes: Int16Codes or ByteCodes.
+template <class Codes>
+constexpr Gemm codes_gemm(size_t (*group_bytes)(int64_t), decltype(Gemm::pack) pack) {
+  return {.rows = kIntRows,
+          .panels = 2,
+          .scratch_bytes = kTilePanels * sizeof(typename Codes::Block),
+          .group_bytes = group_bytes,
+          .pack = pack,
+          .multiply = gemm_codes<Codes>,
+          .unpack = {}};
+}
+
+constexpr Gemm kGemmInt = [] {
+  Gemm gemm = codes_gemm<Int16Codes>(int_group_bytes, pack_int);
+  each_code_format([&]<class F>(PlanarKind kind) { gemm.unpack[static_cast<int>(kind)] = unpack_int_block<F>; });
+  return gemm;
+}();
 
 #else  // On NEON a product of digits (quads.h) would take two thirds of the instructions of f32: not built, not
        // measured.

@@ -142,6 +142,26 @@ using PlanarMXFP4 = PlanarCodebook<ByteCodebook<kE2m1Doubled, 12>, ScaleKind::kE
 using PlanarNVFP4 = PlanarCodebook<ByteCodebook<kE2m1Doubled, 12>, ScaleKind::kE4M3>;
 using PlanarNF4 = PlanarCodebook<Nf4Codebook, ScaleKind::kHalf64>;
 
+// f.template operator()<F>(kind) for each format with integer codes.
+template <class Fn>
+constexpr void each_code_format(Fn&& f) {
+  f.template operator()<PlanarQ8_0>(PlanarKind::kQ8_0);
+  f.template operator()<PlanarQ4_0>(PlanarKind::kQ4_0);
+  f.template operator()<PlanarQ4_1>(PlanarKind::kQ4_1);
+  f.template operator()<PlanarQ5_0>(PlanarKind::kQ5_0);
+  f.template operator()<PlanarQ5_1>(PlanarKind::kQ5_1);
+  f.template operator()<PlanarQ4_K>(PlanarKind::kQ4_K);
+  f.template operator()<PlanarQ5_K>(PlanarKind::kQ5_K);
+  f.template operator()<PlanarQ6_K>(PlanarKind::kQ6_K);
+  f.template operator()<PlanarQ2_K>(PlanarKind::kQ2_K);
+  f.template operator()<PlanarQ3_K>(PlanarKind::kQ3_K);
+  f.template operator()<PlanarIQ4_NL>(PlanarKind::kIQ4_NL);
+  f.template operator()<PlanarIQ4_XS>(PlanarKind::kIQ4_XS);
+  f.template operator()<PlanarMXFP4>(PlanarKind::kMXFP4);
+  f.template operator()<PlanarNVFP4>(PlanarKind::kNVFP4);
+  f.template operator()<PlanarNF4>(PlanarKind::kNF4);
+}
+
 // The line of high bits that belongs to the 16 elements from `e` (a multiple of 16) on.
 template <class F>
 HEARTH_INLINE I32x16 high_line(const PanelView& p, int64_t e) {

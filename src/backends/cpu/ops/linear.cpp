@@ -230,14 +230,10 @@ class GemvStep : public LinearStep {
 
 // ---- many rows ----
 
-bool reads_codes(const Gemm& gemm) {
-  return std::ranges::any_of(gemm.unpack, [](UnpackCodes unpack) { return unpack != nullptr; });
-}
-
 class GemmStep : public LinearStep {
  public:
   GemmStep(const LinearOp& op, PrepareContext& context, std::string_view name, const Gemm& gemm)
-      : LinearStep(op, context), name_(name), gemm_(gemm), codes_(reads_codes(gemm)) {
+      : LinearStep(op, context), name_(name), gemm_(gemm), codes_(takes_codes(gemm, parts_[0].matrix->kind)) {
     int64_t rows = context.rows(op.x);
     // Tiles of several panels share what they read of the activations, but every worker should get some.
     int64_t panels = 0;
@@ -356,17 +352,16 @@ bool any_integer_codes(const LinearOp& op, const PrepareContext& context) {
       op.parts, [&](const LinearOp::Part& part) { return integer_codes(context.weights.matrix(part.weight)); });
 }
 bool always(const LinearOp&, const PrepareContext&) { return true; }
-bool takes_codes(const Gemm& gemm, const LinearOp& op, const PrepareContext& context) {
+bool takes_all_codes(const Gemm& gemm, const LinearOp& op, const PrepareContext& context) {
   return std::ranges::all_of(op.parts, [&](const LinearOp::Part& part) {
-    const Matrix& matrix = context.weights.matrix(part.weight);
-    return matrix.kind && gemm.unpack[static_cast<size_t>(*matrix.kind)];
+    return takes_codes(gemm, context.weights.matrix(part.weight).kind);
   });
 }
 bool takes_gemm_int(const LinearOp& op, const PrepareContext& context) {
-  return takes_codes(context.kernels.gemm_int, op, context);
+  return takes_all_codes(context.kernels.gemm_int, op, context);
 }
 bool takes_gemm_bytes(const LinearOp& op, const PrepareContext& context) {
-  return takes_codes(context.kernels.gemm_bytes, op, context);
+  return takes_all_codes(context.kernels.gemm_bytes, op, context);
 }
 bool takes_gemm_amx(const LinearOp&, const PrepareContext& context) { return context.kernels.gemm_amx.multiply; }
 // Weights in f32 have more digits than the matrix unit's two bf16; whoever keeps them wants them.
