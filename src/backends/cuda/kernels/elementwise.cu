@@ -98,9 +98,7 @@ extern "C" __global__ void quantize_rows(const __grid_constant__ PrepareRowsPara
   if (row >= row_count(p.step, p.logit_rows)) return;
   const float* x = p.x + static_cast<size_t>(row) * p.cols;
   const float scale = p.norm != nullptr ? rms_scale(x, p.cols, p.eps, scratch) : 1.0f;
-  const size_t first = static_cast<size_t>(row) * p.ints.blocks;
-  quantize_row(x, p.norm, scale, p.cols, p.ints.blocks, p.ints.limit, p.ints.codes + first * 64, p.ints.scales + first,
-               p.ints.sums + 2 * first);
+  quantize_row(x, p.norm, scale, p.cols, p.ints, row);
 }
 
 // Values stay below 2^13, so that f16 holds them whatever their size; the scale is 1 for all but outliers. One barrier:

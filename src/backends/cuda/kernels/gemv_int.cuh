@@ -99,12 +99,12 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
 
   IntRows x = p.ints;
   if constexpr (kFused) {
+    x.rows = 1;  // which the compiler may know
     x.codes = shared + p.x_offset;
     x.scales = reinterpret_cast<float*>(x.codes + x.blocks * 64);
     x.sums = reinterpret_cast<int32_t*>(x.scales + x.blocks);
     // Integers do not change when a row is scaled: the norm's factor waits until the end.
-    const float squares =
-        warp_sum(quantize_row(p.x, p.norm, 1.0f, p.cols, x.blocks, x.limit, x.codes, x.scales, x.sums));
+    const float squares = warp_sum(quantize_row(p.x, p.norm, 1.0f, p.cols, x, 0));
     if (lane == 0) scratch[warp] = squares;
     __syncthreads();
   }
@@ -135,7 +135,7 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
         uint2 b[kTiles];
 #pragma unroll
         for (int i = 0; i < kTiles; ++i) {
-          const size_t at = static_cast<size_t>(i * kTokens + row_b) * x.blocks + now.unit * 8 + b_block;
+          const int at = (now.unit * 8 + b_block) * kRows + i * kTokens + row_b;
           b[i] = b_half ? *reinterpret_cast<const uint2*>(x.codes + at * 64 + plane * 32 + 8 * t) : uint2{0, 0};
           if constexpr (F::kSigned) {  // in the order of table values
             b[i] = {__byte_perm(b[i].x, b[i].y, 0x5140), __byte_perm(b[i].x, b[i].y, 0x7362)};
@@ -161,7 +161,7 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
         const int d_block = now.unit * 8 + (F::kGroup == 32 ? d_group : d_group / 2);
 #pragma unroll
         for (int i = 0; i < kTiles; ++i) {
-          const size_t at = static_cast<size_t>(i * kTokens + row_d) * x.blocks + d_block;
+          const int at = d_block * kRows + i * kTokens + row_d;
           const float x_scale = x.scales[at] * F::kFactorScale;
           int total = 0;
           if constexpr (F::kZero != 0 || F::kHasMin) {

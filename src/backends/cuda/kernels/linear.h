@@ -6,10 +6,12 @@
 namespace hearth::cuda {
 
 // Rows of activations as integers: x = scale * code, a scale for each 32. A code is hi * 256 + lo, both signed bytes.
+// What a product needs of a block of 32 columns lies together for all rows.
 struct IntRows {
-  uint8_t* codes;  // [row][block]{hi [32], lo [32]}
-  float* scales;   // [row][block]
-  int32_t* sums;   // [row][2 * block]: of the codes of each 16
+  uint8_t* codes;  // [block][row]{hi [32], lo [32]}
+  float* scales;   // [block][row]
+  int32_t* sums;   // [block][row][2]: of the codes of each 16
+  int32_t rows;    // that there is room for: 1, 2, 4 or 8
   int32_t blocks;  // in a row: columns / 32, rounded up to 8; columns past the end are zero
   int32_t limit;   // largest magnitude of a code
 };

@@ -39,14 +39,13 @@ HEARTH_DEVICE float max_or_nan(float a, float b) {
   return d;
 }
 
-// A row as integers (IntRows), by all threads of a block; cols is a multiple of 32. x, norm and codes are aligned to 16
+// Row `row` as integers, by all threads of a block; cols is a multiple of 32. x, norm and codes are aligned to 16
 // bytes. Returns this thread's part of the sum of squares of x, with a norm. Without a barrier at its end.
 //
 // Each block of a product of one row does this for itself before it multiplies, so that a token takes longer by it: a
 // loop of twice as many instructions, with its loads one after the other, cost 3.5 %. 32 columns none of which exceeds
 // 2^-100 become zeros.
-HEARTH_DEVICE float quantize_row(const float* x, const float* norm, float scale, int cols, int blocks, int limit,
-                                 uint8_t* codes, float* scales, int32_t* sums) {
+HEARTH_DEVICE float quantize_row(const float* x, const float* norm, float scale, int cols, const IntRows& to, int row) {
   auto read = [&](const float* from, int chunk, float(&v)[8]) {
     float4 a{}, b{};
     if (8 * chunk < cols) {
@@ -55,10 +54,10 @@ HEARTH_DEVICE float quantize_row(const float* x, const float* norm, float scale,
     }
     v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
   };
-  const float most = static_cast<float>(limit), unit = 1.0f / most;
+  const float most = static_cast<float>(to.limit), unit = 1.0f / most;
   float squares = 0, v[8], next[8];
   read(x, threadIdx.x, next);
-  for (int chunk = threadIdx.x; chunk < 4 * blocks; chunk += blockDim.x) {  // whole warps, as blocks % 8 == 0
+  for (int chunk = threadIdx.x; chunk < 4 * to.blocks; chunk += blockDim.x) {  // whole warps, as blocks % 8 == 0
     float w[8];
     if (norm != nullptr) read(norm, chunk, w);
 #pragma unroll
@@ -94,13 +93,13 @@ HEARTH_DEVICE float quantize_row(const float* x, const float* norm, float scale,
       hi[i] = permute(first, second, 0x7531);
       lo[i] = permute(first, second, 0x6420) ^ 0x80808080;
     }
-    const int block = chunk >> 2, quarter = chunk & 3;
-    uint8_t* to = codes + block * 64 + quarter * 8;
-    *reinterpret_cast<uint2*>(to) = {hi[0], hi[1]};
-    *reinterpret_cast<uint2*>(to + 32) = {lo[0], lo[1]};
+    const int at = (chunk >> 2) * to.rows + row, quarter = chunk & 3;
+    uint8_t* codes = to.codes + at * 64 + quarter * 8;
+    *reinterpret_cast<uint2*>(codes) = {hi[0], hi[1]};
+    *reinterpret_cast<uint2*>(codes + 32) = {lo[0], lo[1]};
     sum += __shfl_xor_sync(~0u, sum, 1);
-    if (quarter % 2 == 0) sums[2 * block + quarter / 2] = static_cast<int32_t>(sum);
-    if (quarter == 0) scales[block] = largest * unit;
+    if (quarter % 2 == 0) to.sums[2 * at + quarter / 2] = static_cast<int32_t>(sum);
+    if (quarter == 0) to.scales[at] = largest * unit;
   }
   return squares;
 }

@@ -108,14 +108,18 @@ class LinearBuilder {
     return form_of(matrix) == Form::kInts && rows_ == 1 && context_.tuning.fusion && cols_ <= kMostFusedCols;
   }
 
+  // That a gemv of integers multiplies; of plans with more rows none does.
+  int gemv_rows() const { return rows_ <= 1 ? 1 : rows_ <= 2 ? 2 : rows_ <= 4 ? 4 : 8; }
+
   // All that the op needs of scratch, wherever it begins.
   void place_scratch() {
     Pieces pieces;
     const auto rows = static_cast<size_t>(rows_), cols = static_cast<size_t>(cols_);
     const auto blocks = round_up<size_t>(ceil_div<size_t>(cols, 32), 8), stride = round_up<size_t>(cols, 256);
     const size_t floats = pieces.take(op_.norm ? rows * cols * sizeof(float) : 0);
-    const size_t codes = pieces.take(rows * blocks * 64), scales = pieces.take(rows * blocks * sizeof(float)),
-                 sums = pieces.take(rows * blocks * 2 * sizeof(int32_t));
+    const auto int_rows = static_cast<size_t>(gemv_rows());
+    const size_t codes = pieces.take(int_rows * blocks * 64), scales = pieces.take(int_rows * blocks * sizeof(float)),
+                 sums = pieces.take(int_rows * blocks * 2 * sizeof(int32_t));
     const size_t halves = pieces.take(rows * stride * sizeof(uint16_t)),
                  half_scales = pieces.take(rows * sizeof(float));
     size_t widest = 0;
@@ -128,6 +132,7 @@ class LinearBuilder {
     ints_ = {.codes = reinterpret_cast<uint8_t*>(base + codes),
              .scales = reinterpret_cast<float*>(base + scales),
              .sums = reinterpret_cast<int32_t*>(base + sums),
+             .rows = gemv_rows(),
              .blocks = static_cast<int32_t>(blocks),
              .limit = context_.options.activations == Activations::kInt8 ? 127 : kIntLimit};
     halves_ = {.values = reinterpret_cast<uint16_t*>(base + halves),
@@ -243,7 +248,7 @@ class LinearBuilder {
   }
 
   Result<void> start_int_gemv(LinearParams& params, const Matrix& matrix, const FormatShape& shape, bool fuse) {
-    const int rows = rows_ <= 1 ? 1 : rows_ <= 2 ? 2 : rows_ <= 4 ? 4 : 8;
+    const int rows = gemv_rows();
     const int panel_bytes = std::min(params.units, kGemvWarps) * 16 * rows * static_cast<int>(sizeof(float));
     params.batch_panels = std::max(2, std::max(kPartialBytes, 2 * panel_bytes) / panel_bytes / 2 * 2);
     const auto ring = static_cast<uint32_t>(gemv_ring_bytes(shape.unit_bytes));
