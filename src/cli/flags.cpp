@@ -38,7 +38,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
                      "CPU instructions to use: amx, avx512, avxvnni, avx2, neon, portable; empty: the best there is");
   command.add_option("--kv-type", flags.model.kv_type, "Type of cached keys and values: f16, f32, q8");
   command.add_option("--activations", flags.model.activations,
-                     "default: exact; int8: prompts are read faster (not with AMX), answers are less exact");
+                     "default: exact; int8: prompts are read faster, answers are less exact");
   command.add_option("--layout", flags.model.layout,
                      "Weights in memory: auto, native (as in the file), planar (repacked at load)");
   command.add_option("--no-pass", flags.model.disabled_passes, "Switch a graph fusion off by name; all: every one")

@@ -30,6 +30,7 @@ constexpr KernelTable kTable = [] {
       .gemm_f32 = kGemmF32,
       .gemm_int = kGemmInt,
       .gemm_bytes = kGemmBytes,
+      .gemm_bf16 = kGemmBf16,
       .gemm_amx = kGemmAmx,
       .kv_append = kv_append,
       .attend_decode = attend_decode,

@@ -195,6 +195,7 @@ struct KernelTable {
   Gemm gemm_f32;    // any format, in f32
   Gemm gemm_int;    // integer codes times int16 activations, exact within a group
   Gemm gemm_bytes;  // the same times int8 activations
+  Gemm gemm_bf16;   // any format: both factors rounded to bf16, on the matrix unit
   Gemm gemm_amx;    // any format: both factors as sums of two bf16, three products on the matrix unit
 
   // Writes the key and value of one token (position within the sequence) for one kv head.

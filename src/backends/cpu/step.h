@@ -69,7 +69,7 @@ struct RopeTable {
 };
 
 // The kernels of LinearOp. kAuto: the plan and the formats decide.
-enum class LinearKernel : uint8_t { kAuto, kGemvInt, kGemvFloat, kGemmF32, kGemmInt, kGemmBytes, kGemmAmx };
+enum class LinearKernel : uint8_t { kAuto, kGemvInt, kGemvFloat, kGemmF32, kGemmInt, kGemmBytes, kGemmBf16, kGemmAmx };
 // "linear:gemv_float" and the like; "" is kAuto. Fails with kUsage and the list of names.
 Result<LinearKernel> linear_kernel_from_name(std::string_view name);
 

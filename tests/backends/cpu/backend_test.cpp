@@ -269,9 +269,11 @@ TEST_P(CpuBackend, ForcedKernelsRun) {
                                  {"linear:gemm_f32", 2e-5},
                                  {"linear:gemm_int", 1e-3},
                                  {"linear:gemm_bytes", 0.1},
+                                 {"linear:gemm_bf16", 0.1},
                                  {"linear:gemm_amx", 1e-3}}) {
     const cpu::KernelTable& kernels = *cpu::select_isa(GetParam()).value();
     if (name == std::string("linear:gemm_amx") && !kernels.gemm_amx.multiply) continue;
+    if (name == std::string("linear:gemm_bf16") && !kernels.gemm_bf16.multiply) continue;
     if (name == std::string("linear:gemm_int") && !kernels.gemm_int.multiply) continue;
     if (name == std::string("linear:gemm_bytes") && !kernels.gemm_bytes.multiply) continue;
     ASSERT_EQ(setenv("HEARTH_CPU_KERNEL", name, 1), 0);
@@ -301,8 +303,9 @@ TEST_P(CpuBackend, ForcedKernelsRun) {
   }
 }
 
-// What 8-bit activations multiply with in a prefill: bytes, where the instruction set has a product of the format.
-TEST_P(CpuBackend, EightBitActivationsTakeTheProductOfBytes) {
+// What 8-bit activations multiply with in a prefill: bf16 on the matrix unit, else bytes, where the instruction set has
+// a product of the format.
+TEST_P(CpuBackend, EightBitActivationsTakeTheirProduct) {
   auto backend = make_cpu_backend({.threads = 1, .isa = GetParam()});
   ASSERT_TRUE(backend) << backend.error().message;
   const cpu::KernelTable& kernels = *cpu::select_isa(GetParam()).value();
@@ -314,7 +317,7 @@ TEST_P(CpuBackend, EightBitActivationsTakeTheProductOfBytes) {
     ASSERT_TRUE(model);
     auto executable = (*model)->record(make_single_lane_plan(tiny.model.graph, {PlanKind::kPrefill, 16}));
     ASSERT_TRUE(executable);
-    const char* want = kernels.gemm_amx.multiply                    ? "linear:gemm_amx"
+    const char* want = kernels.gemm_bf16.multiply                   ? "linear:gemm_bf16"
                        : cpu::takes_codes(kernels.gemm_bytes, kind) ? "linear:gemm_bytes"
                        : cpu::takes_codes(kernels.gemm_int, kind)   ? "linear:gemm_int"
                                                                     : "linear:gemm_f32";
@@ -338,7 +341,7 @@ TEST(CpuBackendOptions, RefusesUnknownKernels) {
   if (backend.error().code == ErrorCode::kUnsupported) GTEST_SKIP() << backend.error().message;
   EXPECT_EQ(backend.error().message,
             "CPU kernel 'linear:fast' is unknown; there are: linear:gemv_int, linear:gemv_float, linear:gemm_f32, "
-            "linear:gemm_int, linear:gemm_bytes, linear:gemm_amx");
+            "linear:gemm_int, linear:gemm_bytes, linear:gemm_bf16, linear:gemm_amx");
 }
 
 // Address space is reserved for what is used only: some systems limit it (ulimit -v).

@@ -334,8 +334,11 @@ int run(int argc, char** argv) {
     struct {
       const char* name;
       const Gemm& gemm;
-    } all[] = {
-        {"gemm_f32", k.gemm_f32}, {"gemm_int", k.gemm_int}, {"gemm_bytes", k.gemm_bytes}, {"gemm_amx", k.gemm_amx}};
+    } all[] = {{"gemm_f32", k.gemm_f32},
+               {"gemm_int", k.gemm_int},
+               {"gemm_bytes", k.gemm_bytes},
+               {"gemm_bf16", k.gemm_bf16},
+               {"gemm_amx", k.gemm_amx}};
     for (auto [name, kernel] : all) {
       const bool codes = &kernel == &k.gemm_int || &kernel == &k.gemm_bytes;
       const bool takes = planar_kind(id) && kernel.multiply && (!codes || takes_codes(kernel, planar_kind(id)));

@@ -300,7 +300,8 @@ TEST_P(Kernels, FloatDot) {
 
 // Each product of many rows, each format, rows and panels past a tile. Bounds: f32 rounds only its sums; gemm_int the
 // activations too, to half a step of 1/32767 of the largest of their 256 columns (here below 6), gemm_bytes to half a
-// step of 1/127 of the largest of 32; gemm_amx both factors, to 2^-17 each, and leaves 2^-16 of the product out.
+// step of 1/127 of the largest of 32; gemm_bf16 both factors, to 2^-8 each; gemm_amx to 2^-17 each, and leaves 2^-16 of
+// the product out.
 TEST_P(Kernels, GemmOfEveryFormat) {
   struct Kernel {
     const char* name;
@@ -310,6 +311,7 @@ TEST_P(Kernels, GemmOfEveryFormat) {
   } all[] = {{"f32", kernels->gemm_f32, false, 0x1p-18, 1e-30},
              {"int", kernels->gemm_int, true, 0x1p-18, 3e-4},
              {"bytes", kernels->gemm_bytes, true, 0x1p-18, 7e-2},
+             {"bf16", kernels->gemm_bf16, false, 0x1.1p-7, 1e-30},
              {"amx", kernels->gemm_amx, false, 0x1p-15, 1e-30}};
   for (const Kernel& kernel : all) {
     const Gemm& gemm = kernel.gemm;

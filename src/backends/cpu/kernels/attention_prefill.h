@@ -26,10 +26,10 @@ class AmxProducts {
     const int64_t wide = depth_ * kAmxCols;
     panel_ = a.scratch;
     q_ = reinterpret_cast<std::byte*>(panel_ + kLanes * (wide > kKeyBlock ? wide : kKeyBlock));
-    keys_ = q_ + groups_ * depth_ * kAmxStepBytes;
-    values_ = keys_ + kKeyBlock / kLanes * depth_ * 2 * kAmxTileBytes;
-    packed_ = values_ + v_stride_ / kLanes * kKeyBlock / kAmxCols * 2 * kAmxTileBytes;
-    rest = reinterpret_cast<float*>(packed_ + groups_ * kKeyBlock / kAmxCols * kAmxStepBytes);
+    keys_ = q_ + groups_ * depth_ * AmxFull::kXStepBytes;
+    values_ = keys_ + kKeyBlock / kLanes * depth_ * AmxFull::kWStepBytes;
+    packed_ = values_ + v_stride_ / kLanes * kKeyBlock / kAmxCols * AmxFull::kWStepBytes;
+    rest = reinterpret_cast<float*>(packed_ + groups_ * kKeyBlock / kAmxCols * AmxFull::kXStepBytes);
     const AmxConfig config;
     _tile_loadconfig(&config);
     pack(a.q, head_dim_, head_dim_, q_);
@@ -41,21 +41,23 @@ class AmxProducts {
   int64_t padded_rows() const { return groups_ * kAmxRows; }
 
   float* key_panel(int64_t) { return panel_; }
-  void key_panel_done(int64_t page) { split_panel(panel_, head_dim_, keys_ + page * depth_ * 2 * kAmxTileBytes); }
+  void key_panel_done(int64_t page) {
+    AmxFull::split_panel(panel_, head_dim_, keys_ + page * depth_ * AmxFull::kWStepBytes);
+  }
   float* value_panel(int64_t) { return panel_; }
   void value_panel_done(int64_t i, int64_t tokens) {
-    split_panel(panel_, tokens, values_ + i * (kKeyBlock / kAmxCols * 2 * kAmxTileBytes));
+    AmxFull::split_panel(panel_, tokens, values_ + i * (kKeyBlock / kAmxCols * AmxFull::kWStepBytes));
   }
 
   // scores[row][kKeyBlock] = queries x keys of the first `pages` pages.
   void scores(int64_t pages, float* out) const {
-    multiply(q_, depth_, keys_, depth_ * 2 * kAmxTileBytes, pages, false, out, kKeyBlock);
+    multiply(q_, depth_, keys_, depth_ * AmxFull::kWStepBytes, pages, false, out, kKeyBlock);
   }
   // out[row][v_stride] += weights[row][kKeyBlock] x values, over the first `tokens` tokens.
   void values(const float* weights, int64_t tokens, float* out) const {
     const int64_t depth = (tokens + kAmxCols - 1) / kAmxCols;
     pack(weights, kKeyBlock, tokens, packed_);
-    multiply(packed_, depth, values_, kKeyBlock / kAmxCols * 2 * kAmxTileBytes, v_stride_ / kLanes, true, out,
+    multiply(packed_, depth, values_, kKeyBlock / kAmxCols * AmxFull::kWStepBytes, v_stride_ / kLanes, true, out,
              v_stride_);
   }
 
@@ -66,20 +68,20 @@ class AmxProducts {
     const int64_t depth = (cols + kAmxCols - 1) / kAmxCols;
     for (int64_t g = 0; g < groups_; ++g) {
       const int64_t left = rows_ - g * kAmxRows;
-      pack_amx_block(x + g * kAmxRows * stride, stride, left < kAmxRows ? left : kAmxRows, cols,
-                     out + g * depth * kAmxStepBytes);
+      AmxFull::pack_block(x + g * kAmxRows * stride, stride, left < kAmxRows ? left : kAmxRows, cols,
+                          out + g * depth * AmxFull::kXStepBytes);
     }
   }
   void multiply(const std::byte* a, int64_t depth, const std::byte* b, int64_t b_bytes, int64_t panels, bool add,
                 float* c, int64_t stride) const {
     for (int64_t g = 0; g < groups_; ++g) {
-      const std::byte* rows = a + g * depth * kAmxStepBytes;
+      const std::byte* rows = a + g * depth * AmxFull::kXStepBytes;
       float* to = c + g * kAmxRows * stride;
       int64_t p = 0;
       for (; p + 2 <= panels; p += 2) {
-        amx_tile<2>(rows, b + p * b_bytes, b_bytes, depth, add, to + p * kLanes, stride, kLanes, nullptr);
+        AmxFull::tile<2>(rows, b + p * b_bytes, b_bytes, depth, add, to + p * kLanes, stride, kLanes, nullptr);
       }
-      if (p < panels) amx_tile<1>(rows, b + p * b_bytes, b_bytes, depth, add, to + p * kLanes, stride, 0, nullptr);
+      if (p < panels) AmxFull::tile<1>(rows, b + p * b_bytes, b_bytes, depth, add, to + p * kLanes, stride, 0, nullptr);
     }
   }
 

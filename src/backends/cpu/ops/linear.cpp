@@ -363,6 +363,7 @@ bool takes_gemm_int(const LinearOp& op, const PrepareContext& context) {
 bool takes_gemm_bytes(const LinearOp& op, const PrepareContext& context) {
   return takes_all_codes(context.kernels.gemm_bytes, op, context);
 }
+bool takes_gemm_bf16(const LinearOp&, const PrepareContext& context) { return context.kernels.gemm_bf16.multiply; }
 bool takes_gemm_amx(const LinearOp&, const PrepareContext& context) { return context.kernels.gemm_amx.multiply; }
 // Weights in f32 have more digits than the matrix unit's two bf16; whoever keeps them wants them.
 bool any_f32(const LinearOp& op, const PrepareContext& context) {
@@ -391,6 +392,10 @@ constexpr Candidate kCandidates[] = {
      [](const LinearOp& op, PrepareContext& context) -> std::unique_ptr<CpuStep> {
        return std::make_unique<GemmStep>(op, context, "linear:gemm_bytes", context.kernels.gemm_bytes);
      }},
+    {"linear:gemm_bf16", LinearKernel::kGemmBf16, takes_gemm_bf16,
+     [](const LinearOp& op, PrepareContext& context) -> std::unique_ptr<CpuStep> {
+       return std::make_unique<GemmStep>(op, context, "linear:gemm_bf16", context.kernels.gemm_bf16);
+     }},
     {"linear:gemm_amx", LinearKernel::kGemmAmx, takes_gemm_amx,
      [](const LinearOp& op, PrepareContext& context) -> std::unique_ptr<CpuStep> {
        return std::make_unique<GemmStep>(op, context, "linear:gemm_amx", context.kernels.gemm_amx);
@@ -401,10 +406,11 @@ LinearKernel choose(const LinearOp& op, const PrepareContext& context) {
   // Logit rows are few even in a prefill, and the matrix is the largest.
   bool few = context.plan.bucket.kind == PlanKind::kDecode || context.graph.value(op.x).rows == RowKind::kLogit;
   if (few) return any_integer_codes(op, context) ? LinearKernel::kGemvInt : LinearKernel::kGemvFloat;
-  if (takes_gemm_amx(op, context) && !any_f32(op, context)) return LinearKernel::kGemmAmx;
-  if (context.options.activations == Activations::kInt8 && takes_gemm_bytes(op, context)) {
-    return LinearKernel::kGemmBytes;
+  const bool eight_bits = context.options.activations == Activations::kInt8;
+  if (takes_gemm_amx(op, context) && !any_f32(op, context)) {
+    return eight_bits ? LinearKernel::kGemmBf16 : LinearKernel::kGemmAmx;
   }
+  if (eight_bits && takes_gemm_bytes(op, context)) return LinearKernel::kGemmBytes;
   return takes_gemm_int(op, context) ? LinearKernel::kGemmInt : LinearKernel::kGemmF32;
 }
 
