@@ -274,6 +274,8 @@ struct Summary {
   int64_t empty = 0;  // answers that ended at once: they have no first token
   double seconds = 0;
   std::vector<double> first, rates;  // of the answers without an error
+  int64_t decoded = 0;               // tokens after the first, of the answers that have a rate
+  double decode_seconds = 0;
   double gap_seconds = 0;
   int64_t gap_line = 0;
   // Of the requests for which the server says it.
@@ -297,7 +299,10 @@ struct Summary {
       } else {
         first.push_back(outcome.first_seconds);
       }
-      if (outcome.rate() > 0) rates.push_back(outcome.rate());
+      if (outcome.rate() > 0) {
+        rates.push_back(outcome.rate());
+        decoded += outcome.generated() - 1, decode_seconds += outcome.decode_seconds;
+      }
       if (outcome.gap_seconds > gap_seconds) gap_seconds = outcome.gap_seconds, gap_line = outcome.line;
       generated += outcome.generated();
       if (outcome.counts.prompt >= 0) ++counted, prompt += outcome.counts.prompt;
@@ -306,6 +311,10 @@ struct Summary {
       if (outcome.computed_again() > again) again = outcome.computed_again(), again_line = outcome.line;
     }
   }
+
+  // Tokens per second of decoding, over all answers: the mean of their rates would be that of a short answer which
+  // arrived in one piece.
+  double mean_rate() const { return decoded > 0 ? static_cast<double>(decoded) / decode_seconds : 0; }
 };
 
 Json json_of(const AgentFlags& flags, const ServedModel& model, const Summary& s,
@@ -324,7 +333,7 @@ Json json_of(const AgentFlags& flags, const ServedModel& model, const Summary& s
       {"empty_answers", s.empty},
       {"seconds", s.seconds},
       {"ttft_seconds", {{"mean", mean(s.first)}, {"p95", quantile(s.first, 0.95)}, {"max", quantile(s.first, 1)}}},
-      {"decode_tokens_per_second", {{"mean", mean(s.rates)}, {"p5", quantile(s.rates, 0.05)}}},
+      {"decode_tokens_per_second", {{"mean", s.mean_rate()}, {"p5", quantile(s.rates, 0.05)}}},
       {"worst_gap_seconds", s.gap_seconds},
       {"tokens",
        {{"prompt", known(s.counted > 0, s.prompt)},
@@ -361,7 +370,7 @@ void print_summary(const AgentFlags& flags, const ServedModel& model, const Trac
   print("{:<28} {:>10.3f} {:>10.3f} {:>10.3f}\n", "time to first token, s", mean(s.first), quantile(s.first, 0.95),
         quantile(s.first, 1));
   print("{:<28} {:>10} {:>10}\n", "", "mean", "p5");
-  print("{:<28} {:>10.2f} {:>10.2f}\n", "decode, tok/s", mean(s.rates), quantile(s.rates, 0.05));
+  print("{:<28} {:>10.2f} {:>10.2f}\n", "decode, tok/s", s.mean_rate(), quantile(s.rates, 0.05));
   print("{:<28} {:>10.3f}", "worst gap between tokens, s", s.gap_seconds);
   print("{}\n", s.gap_line > 0 ? fmt::format(" (line {})", s.gap_line) : "");
   print("\n{:<28} {:>10}\n", "prompt tokens", s.counted > 0 ? fmt::format("{}", s.prompt) : "not told");
