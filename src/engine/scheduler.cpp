@@ -14,8 +14,10 @@ namespace {
 // rows deep in its prompt: its attention reads keys once for all rows, not once for each.
 constexpr int64_t kFewRows = 16;
 constexpr int64_t kDeep = 256;
-// Smaller chunks are so inefficient that they help nobody.
-constexpr int64_t kSmallestChunk = 32;
+// Smaller chunks are less efficient. Those below the second take no less time, deep in a prompt: attention reads all
+// keys for them too.
+constexpr int64_t kEfficientChunk = 32;
+constexpr int64_t kSmallestChunk = kFewRows;
 
 // Blocks of prompt logits that may wait for the reader before the engine stops making more.
 constexpr int64_t kUnreadLogits = 2;
@@ -176,12 +178,7 @@ bool Scheduler::step() {
     finish_stopped();
     return true;
   }
-  const auto rows = static_cast<int64_t>(step_tokens_.size());
-  if (chunk_ != nullptr) {
-    const double rate = static_cast<double>(rows) / std::max(1e-6, seconds_between(started, Clock::now()));
-    // Small chunks are slower than large ones; they must not make the next one smaller still.
-    if (rows >= kSmallestChunk || rate > prefill_rows_per_second_) prefill_rows_per_second_ = rate;
-  }
+  if (chunk_ != nullptr) measure_chunk(seconds_between(started, Clock::now()));
   complete_step();
   return true;
 }
@@ -305,13 +302,27 @@ int64_t Scheduler::chunk_rows(const Sequence& sequence, int64_t decode_rows) con
   // The rows of both together fill a bucket, if that leaves enough for the chunk.
   int64_t rows = options_.prefill_rows;
   if (rows > 2 * decode_rows) rows -= decode_rows;
-  if (decode_rows > 0 && prefill_rows_per_second_ > 0) {
-    const auto in_time = static_cast<int64_t>(std::min(prefill_rows_per_second_ * kMixedStepSeconds, 1e6));
-    rows = std::min(rows, std::max(kSmallestChunk, in_time));
+  if (decode_rows > 0) {
+    // What beginnings of prompts take tells nothing of what a prompt takes that goes on deep in a cached one.
+    double rate = sequence.rows_per_second;
+    if (rate == 0 && sequence.computed < kDeep) rate = shallow_rows_per_second_;
+    const auto in = [&](double seconds) { return static_cast<int64_t>(std::min(rate * seconds, 1e6)); };
+    const int64_t least = std::clamp(in(kLongestMixedStepSeconds), kSmallestChunk, kEfficientChunk);
+    rows = std::min(rows, std::max(least, in(kMixedStepSeconds)));
   }
   rows = std::min(rows, max_rows_ - decode_rows);
   if (sequence.request.prompt_logits) rows = std::min(rows, kMaxLogitRows - decode_rows);
   return std::clamp<int64_t>(rows, 1, left);
+}
+
+void Scheduler::measure_chunk(double seconds) {
+  const auto rows = static_cast<int64_t>(step_tokens_.size());
+  const double rate = static_cast<double>(rows) / std::max(1e-6, seconds);
+  chunk_->rows_per_second = rate;
+  // The end of a short prompt is small, and slow for that; the next one must not be cut up because of it.
+  if (chunk_->computed < kDeep && (rows >= kSmallestChunk || rate > shallow_rows_per_second_)) {
+    shallow_rows_per_second_ = rate;
+  }
 }
 
 bool Scheduler::reserve(Sequence& sequence, int64_t rows) {

@@ -34,9 +34,11 @@ struct EngineModel {
 inline constexpr int64_t kPrefillGrid = 256;
 inline constexpr int64_t kDeterministicDecodeRows = 8;
 
-// While others decode, a chunk of a prompt is made so small that the step takes about this long: it is the longest gap
-// that a long prompt of one user makes in the answers of the others.
+// While others decode, a chunk of a prompt is made so small that the step takes about this long: it is the gap that a
+// long prompt of one user makes in the answers of the others. Where such chunks are too small to be efficient, deep in
+// a long prompt, it may be the second. Steps of equal size differ by a third, and nobody is to wait for half a second.
 inline constexpr double kMixedStepSeconds = 0.25;
+inline constexpr double kLongestMixedStepSeconds = 0.33;
 
 class Scheduler {
  public:
@@ -70,6 +72,8 @@ class Scheduler {
   // Takes over what others computed of the same prompt since it began: identical requests share one prefill.
   void catch_up(Sequence& sequence);
   int64_t chunk_rows(const Sequence& sequence, int64_t decode_rows) const;
+  // Learns from the step with the chunk how long the next one takes.
+  void measure_chunk(double seconds);
   // Makes room for the next `rows` tokens of the sequence; preempts younger ones, at last itself (then false).
   bool reserve(Sequence& sequence, int64_t rows);
   void preempt(Sequence& sequence);
@@ -111,7 +115,7 @@ class Scheduler {
   int64_t max_rows_;     // of one step with a chunk
   bool last_step_was_prefill_ = false;
   bool shortest_prompt_next_ = false;
-  double prefill_rows_per_second_ = 0;  // of late; 0: unknown
+  double shallow_rows_per_second_ = 0;  // of the last step with the beginning of a prompt; 0: there was none
 
   // The step in progress; kept to keep their memory.
   std::vector<Sequence*> step_;

@@ -31,12 +31,13 @@ struct Sequence {
   std::vector<int32_t> tokens;  // prompt, then what was generated
   int64_t prompt_tokens = 0;
   PageTable table;
-  int64_t computed = 0;     // tokens whose KV is in the pages
-  int64_t shared = 0;       // of them, those that the prefix tree was given
-  int64_t seen_pages = 0;   // KvCache::inserted_pages() when it last looked for more of its prompt there
-  int64_t prefill_end = 0;  // tokens up to here are computed in chunks, the others one in each step
-  int64_t logits_sent = 0;  // prompt positions whose logits were delivered
-  int64_t last_step = 0;    // number of the step it was last part of
+  int64_t computed = 0;        // tokens whose KV is in the pages
+  int64_t shared = 0;          // of them, those that the prefix tree was given
+  int64_t seen_pages = 0;      // KvCache::inserted_pages() when it last looked for more of its prompt there
+  int64_t prefill_end = 0;     // tokens up to here are computed in chunks, the others one in each step
+  int64_t logits_sent = 0;     // prompt positions whose logits were delivered
+  int64_t last_step = 0;       // number of the step it was last part of
+  double rows_per_second = 0;  // of all in the last step with a chunk of it; 0: unknown
   int32_t preemptions = 0;
 
   // A token that was drawn but whose text was not looked at: that happens while the next step runs.

@@ -677,6 +677,24 @@ TEST(Engine, AShortPromptDoesNotWaitForALongOne) {
   EXPECT_EQ(collect(*longer).tokens, model.expected(random_prompt(1, 480), 1));
 }
 
+// Keys take most of the time of a deep row: chunks get as small as the answers of others want them to be. So does the
+// first chunk of a prompt that goes on deep in a cached one, whatever was read before it.
+TEST(Engine, ALongPromptLeavesNoGapInTheAnswersOfOthers) {
+  const FakeModel model({.step_seconds = 1e-3, .row_seconds = 4e-3, .key_seconds = 40e-6});
+  auto engine = start(model);
+  auto answer = engine->submit(greedy(random_prompt(1, 20), 400));
+  ASSERT_TRUE(std::holds_alternative<PromptProgress>(*answer->next()));
+  Tokens prompt = random_prompt(2, 300);
+  EXPECT_TRUE(run(*engine, greedy(prompt, 1)).done);
+  EXPECT_TRUE(run(*engine, greedy(random_prompt(3, 40), 1)).done);
+  for (const int32_t token : random_prompt(4, 40)) prompt.push_back(token);
+  EXPECT_EQ(run(*engine, greedy(prompt, 1)).done->usage.cached_tokens, 288);
+  answer->cancel();
+  EXPECT_EQ(collect(*answer).done->reason, FinishReason::kCancelled);  // it went on all the time
+  EXPECT_GT(model.longest_step_seconds(), 0.25);
+  EXPECT_LT(model.longest_step_seconds(), 0.5);
+}
+
 // ---- cancelling ----
 
 TEST(Engine, CancelTakesEffectWithinAStep) {

@@ -121,7 +121,14 @@ class FakeDevice final : public DeviceModel {
       found.push_back(testing::find_candidates(std::span(logits).subspan(row * vocab, vocab),
                                                requests.empty() ? CandidateRequest{} : requests[row]));
     }
-    if (options_.step_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(options_.step_seconds));
+    double seconds = options_.step_seconds;
+    for (const StepSequence& s : sequences) {
+      for (int32_t r = 0; r < s.rows; ++r) {
+        seconds += options_.row_seconds + options_.key_seconds * static_cast<double>(s.position + r);
+      }
+    }
+    longest_seconds = std::max(longest_seconds.load(), seconds);
+    if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   }
 
   const FakeOptions options_;
@@ -134,6 +141,7 @@ class FakeDevice final : public DeviceModel {
   std::atomic<int64_t> recorded_rows_limit{1 << 20};
   std::atomic<int64_t> rows{0};
   std::atomic<int64_t> largest{0};
+  std::atomic<double> longest_seconds{0};
   std::atomic<int64_t> most_sequences{0};
   std::atomic<int64_t> logit_rows_read{0};
 };
@@ -301,6 +309,7 @@ void FakeModel::fail_next_wait(ErrorCode code) { device_->wait_error = static_ca
 void FakeModel::limit_recorded_rows(int64_t rows) { device_->recorded_rows_limit = rows; }
 int64_t FakeModel::rows_computed() const { return device_->rows; }
 int64_t FakeModel::largest_step() const { return device_->largest; }
+double FakeModel::longest_step_seconds() const { return device_->longest_seconds; }
 int64_t FakeModel::most_sequences() const { return device_->most_sequences; }
 int64_t FakeModel::logit_rows_read() const { return device_->logit_rows_read; }
 

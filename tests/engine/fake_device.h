@@ -25,6 +25,8 @@ struct FakeOptions {
   bool kernels_differ = false;
   uint64_t fault = 0;  // anything else: wrong logits
   double step_seconds = 0;
+  double row_seconds = 0;   // and for each row
+  double key_seconds = 0;   // and for each token that a row sees
   bool candidates = false;  // the device finds them
   bool own_thread = false;  // compute between launch() and wait() on another thread; else in wait()
 };
@@ -51,6 +53,8 @@ class FakeModel {
   // All rows that were computed, and those of the largest step; how many steps mixed prompt chunk and answers.
   int64_t rows_computed() const;
   int64_t largest_step() const;
+  // What the longest step slept for.
+  double longest_step_seconds() const;
   int64_t most_sequences() const;
   int64_t logit_rows_read() const;
   // What a sequence alone must generate greedily after `prompt`, computed without an engine.

@@ -65,12 +65,12 @@ class Serve:
         self.process.stderr.close()
         return code
 
-    def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+    def connect(self, timeout=60):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
-    def ask(self, method, path, body=None, headers=None):
+    def ask(self, method, path, body=None, headers=None, timeout=60):
         """Status, headers and body (parsed if it is JSON)."""
-        connection = self.connect()
+        connection = self.connect(timeout)
         if body is not None and not isinstance(body, (bytes, str)):
             body = json.dumps(body)
         connection.request(method, path, body, headers or {})
