@@ -251,6 +251,9 @@ Answer<void> read_thinking(const Json& body, MessagesCall& call) {
 // All that makes the prompt.
 Answer<MessagesCall> read_prompt(const Json& body) {
   MessagesCall call;
+  Fields f(body);
+  f.integer("max_tokens", 0, int64_t{1} << 31);  // this protocol has no number for "no limit"
+  if (f.error()) return *f.error();
   HEARTH_TRY(read_limits(body, call.chat.limits));
   call.chat.limits.n = 1;
   call.chat.template_variables = Json::object();

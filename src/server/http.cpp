@@ -245,6 +245,10 @@ Exchange::Exchange(Connection& connection, const HttpRequest& request, const std
       last_sent_(Socket::Clock::now()),
       keep_alive_(request.keep_alive) {}
 
+void Exchange::note_text(std::string_view name, std::string_view text) {
+  note(name, dump(Json(std::string(text.substr(0, 200)))));
+}
+
 void Exchange::header(std::string name, std::string value) { headers_.emplace_back(std::move(name), std::move(value)); }
 
 std::string Exchange::head(int status, std::string_view content_type) const {

@@ -127,6 +127,8 @@ class Exchange {
   void note(std::string_view name, const T& value) {
     fmt::format_to(std::back_inserter(notes_), " {}={}", name, value);
   }
+  // The same for text that may have anything in it: in quotes, with the escapes of JSON, its first 200 bytes.
+  void note_text(std::string_view name, std::string_view text);
   const std::string& notes() const { return notes_; }
   // A line of its own, now, about what is going on: "name=value ...".
   void log(std::string_view fields) const {

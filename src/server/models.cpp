@@ -144,13 +144,15 @@ Models::Slot* Models::find(const std::string& name) const {
   return nullptr;
 }
 
-Models::Slot& Models::choose(const std::string& name) const {
-  if (Slot* slot = find(name)) return *slot;
+Models::Slot* Models::find_tagged(const std::string& name) const {
+  if (Slot* slot = find(name)) return slot;
   constexpr std::string_view kTag = ":latest";  // clients of Ollama add it
-  if (name.ends_with(kTag)) {
-    if (Slot* slot = find(name.substr(0, name.size() - kTag.size()))) return *slot;
-  }
-  return *slots_.front();
+  return name.ends_with(kTag) ? find(name.substr(0, name.size() - kTag.size())) : nullptr;
+}
+
+Models::Slot& Models::choose(const std::string& name) const {
+  Slot* slot = find_tagged(name);
+  return slot != nullptr ? *slot : *slots_.front();
 }
 
 // ---- use ----

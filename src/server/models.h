@@ -105,6 +105,8 @@ class Models {
     std::shared_ptr<const ModelCounters> counters;
   };
   State state(const std::string& name) const;
+  // A model has this name; others mean the default.
+  bool has(const std::string& name) const { return find_tagged(name) != nullptr; }
   std::vector<State> states() const;  // the default first
 
   // Of the default model: the id it has or will have, why it could not be loaded.
@@ -133,7 +135,8 @@ class Models {
     Clock::time_point last_used;
   };
 
-  Slot* find(const std::string& name) const;  // nullptr: nobody has the name
+  Slot* find(const std::string& name) const;         // nullptr: nobody has the name
+  Slot* find_tagged(const std::string& name) const;  // ":latest" behind it does not matter
   Slot& choose(const std::string& name) const;
   State state_of(const Slot& slot) const;
   void want(Slot& slot) const;

@@ -283,7 +283,7 @@ Answer<void> answer_responses(Exchange& exchange, const Models& models, Response
   if (!run) {
     // Codex makes its history shorter only when a stream tells it to.
     if (!request.stream || run.error().kind != Refusal::kContextLength) return std::move(run).error();
-    exchange.note("error", fmt::format("\"{}\"", run.error().message));
+    exchange.note_text("error", run.error().message);
     sink.begin();
     sink.fail(run.error());
     return {};

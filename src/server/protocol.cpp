@@ -90,7 +90,7 @@ void note_run(Exchange& exchange, const ChatRun& run, const Answer<void>& result
   if (exchange.gone()) {
     exchange.note("gone", "yes");
   } else if (!result && exchange.started()) {  // else whoever answers with it notes it
-    exchange.note("error", fmt::format("\"{}\"", Answer<void>(result).error().message.substr(0, 200)));
+    exchange.note_text("error", Answer<void>(result).error().message);
   }
 }
 
@@ -124,7 +124,8 @@ Answer<std::shared_ptr<ServedModel>> wait_for_model(Exchange& exchange, const Mo
   if (std::ranges::all_of(model->id, [](char c) { return c > 31 && c < 127; })) {
     exchange.header("X-Hearth-Model", model->id);
   }
-  if (models.count() > 1) exchange.note("model", dump(model->id));
+  exchange.note_text("model", model->id);
+  if (!name.empty() && !models.has(name)) exchange.note_text("asked", name);
   return model;
 }
 

@@ -17,6 +17,8 @@
 #include <memory>
 #include <optional>
 
+#include "server/json.h"
+
 namespace hearth::server {
 namespace {
 
@@ -332,7 +334,7 @@ const Route* Server::find(const HttpRequest& request, std::string& other_methods
 void Server::refuse_with(Exchange& exchange, const ApiError& error) {
   if (error.kind == Refusal::kOverloaded) exchange.close_after();  // its connection is wanted by others
   if (error.retry_seconds > 0) exchange.header("Retry-After", std::to_string(error.retry_seconds));
-  exchange.note("error", fmt::format("\"{}\"", error.message.substr(0, 200)));
+  exchange.note_text("error", error.message);
   for (const auto& [prefix, form] : error_forms_) {
     if (exchange.request().path.starts_with(prefix)) return form(exchange, error);
   }
@@ -380,8 +382,9 @@ void Server::log_line(const Exchange& exchange, std::string_view fields) const {
   gmtime_r(&now, &utc);
   char time[32];
   std::strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  std::string line =
-      fmt::format("time={} id={} method={} path={} {}", time, exchange.id(), request.method, request.path, fields);
+  const bool plain = std::ranges::none_of(request.path, [](char c) { return c <= ' ' || c == '"' || c == '\\'; });
+  std::string line = fmt::format("time={} id={} method={} path={} {}", time, exchange.id(), request.method,
+                                 plain ? request.path : dump(Json(request.path)), fields);
   // What clients send must not command a terminal, start a line of its own, or be no text at all.
   for (char& c : line) {
     if (c < 32 || c > 126) c = '?';

@@ -667,6 +667,35 @@ class Connections(Served):
         wait_until(lambda: len(lines()) == 2)
         self.assertRegex(lines()[1], rf" cached={computed // 16 * 16} .* miss=longer miss_at={computed // 16 * 16} ")
 
+    def test_the_log_names_the_model_and_quotes_what_clients_send(self):
+        def line(act, method, status):
+            before = len(self.server.lines)
+            act()
+            lines = lambda: [l for l in self.server.lines[before:] if f" method={method} " in l and f" status={status} " in l]
+            wait_until(lambda: lines())
+            return lines()[0]
+
+        id = self.server.get("/v1/models")[2]["data"][0]["id"]
+        asked = line(lambda: self.server.chat(model="claude-\"opus\"", max_tokens=1), "POST", 200)
+        self.assertIn(f' model="{id}" asked="claude-\\"opus\\"" prompt=', asked)
+        for name in (id, id + ":latest"):
+            self.assertNotIn("asked=", line(lambda: self.server.chat(model=name, max_tokens=1), "POST", 200))
+        wrong = line(lambda: self.server.chat(top_k='a "b" \n error="c"'), "POST", 400)
+        self.assertRegex(wrong, r' error="([^"\\]|\\.)*"\n$')
+        self.assertIn('error="top_k: ', wrong)
+        self.assertIn(' path="/a status=200 \\"b" status=404 ', line(lambda: self.server.get("/a%20status=200%20%22b"), "GET", 404))
+
+    def test_each_protocol_has_its_own_way_to_say_no_limit(self):
+        for path, field, text, good, bad in (("/v1/chat/completions", "max_tokens", "messages", (0, -1), (-2,)), ("/v1/completions", "max_tokens", "prompt", (0, -1), (-2,)),
+                                             ("/v1/messages", "max_tokens", "messages", (0, 1), (-1,)), ("/v1/responses", "max_output_tokens", "input", (1,), (0, -1)),
+                                             ("/api/chat", "num_predict", "messages", (0, -1, -2), (-3,))):
+            for number in (*good, *bad):
+                limit = {"options": {field: number}} if path == "/api/chat" else {field: number}
+                status, _, answer = self.server.post(path, {"model": "m", text: "Hi" if text != "messages" else HI, "stream": False} | limit)
+                self.assertEqual(status, 200 if number in good else 400, (path, number, answer))
+                if number in bad:
+                    self.assertIn(field, json.dumps(answer))
+
     def test_who_asks_again_goes_on_where_the_prompt_was(self):
         body = {"messages": [{"role": "user", "content": "one two three four five six seven eight. " * 1500}], "stream": True,
                 "return_progress": True, "max_tokens": 1}
@@ -1054,7 +1083,7 @@ class Process(unittest.TestCase):
         line = next(l for l in server.lines if "path=/v1/chat/completions" in l)
         for field in ("time=", "id=req_", "method=POST", "status=200", "seconds=", "prompt=", "cached=", "computed=", "generated=16", "ttft=", "tok_s="):
             self.assertIn(field, line)
-        self.assertTrue(any("path=/noth??ing" in l and "status=404" in l for l in server.lines), server.lines)
+        self.assertTrue(any(r'path="/noth\u001b\ning" status=404' in l for l in server.lines), server.lines)
 
 
 if __name__ == "__main__":
