@@ -18,8 +18,9 @@ struct GrammarSource {
     kJsonSchema,  // `text` is a JSON Schema
     kToolCalls,  // calls in the model's own form; `text` is JSON: {"tools": [...], "name": null or the one that must be
                  // called, "parallel": more calls may follow, "opened": OutputMarkers::tool_call_open stands already,
-                 // "or_schema": null or a JSON Schema that the answer may follow instead of calling}. Of a tool that is
-                 // not "strict", keywords that no grammar can say are left out
+                 // "or_schema": null or a JSON Schema that the answer may follow instead of calling, "or_gbnf": null or
+                 // a grammar in GBNF, likewise}. Of a tool that is not "strict", keywords that no grammar can say are
+                 // left out
     kGbnf,       // `text` is a grammar in llama.cpp's GBNF; starts at the rule root
   };
   Kind kind = Kind::kJson;

@@ -133,14 +133,15 @@ Answer<Conversation> make_conversation(const ServedModel& model, ChatRequest& re
 
 // ---- the form of answers ----
 
-GrammarSource calls(const ChatRequest& request, bool opened, Json or_schema = nullptr) {
+// `alternatives`: what the answer may be instead, "or_schema" or "or_gbnf".
+GrammarSource calls(const ChatRequest& request, bool opened, Json alternatives = Json::object()) {
   const bool named = request.tool_choice.kind == ToolChoice::Kind::kNamed;
-  return {.kind = GrammarSource::Kind::kToolCalls,
-          .text = dump({{"tools", request.tools},
-                        {"name", named ? Json(request.tool_choice.name) : Json()},
-                        {"parallel", request.parallel_tool_calls && !named},
-                        {"opened", opened},
-                        {"or_schema", std::move(or_schema)}})};
+  Json source = {{"tools", request.tools},
+                 {"name", named ? Json(request.tool_choice.name) : Json()},
+                 {"parallel", request.parallel_tool_calls && !named},
+                 {"opened", opened}};
+  source.update(alternatives);
+  return {.kind = GrammarSource::Kind::kToolCalls, .text = dump(source)};
 }
 
 Result<std::shared_ptr<const Grammar>> compile(const ServedModel& model, GrammarSource source,
@@ -150,12 +151,15 @@ Result<std::shared_ptr<const Grammar>> compile(const ServedModel& model, Grammar
 }
 
 // An answer of that form, or calls: the model chooses.
-Answer<GrammarSource> format_or_calls(const ChatRequest& request, const GrammarSource& format) {
-  if (format.kind == GrammarSource::Kind::kJsonObject) return calls(request, false, {{"type", "object"}});
-  if (format.kind == GrammarSource::Kind::kJsonSchema) return calls(request, false, Json::parse(format.text));
-  return invalid("grammar",
-                 "grammar: it does not go together with a free choice of tools; a JSON Schema does, and tool_choice "
-                 "none or required");
+GrammarSource format_or_calls(const ChatRequest& request, const GrammarSource& format) {
+  switch (format.kind) {
+    case GrammarSource::Kind::kGbnf:
+      return calls(request, false, {{"or_gbnf", format.text}});
+    case GrammarSource::Kind::kJsonObject:
+      return calls(request, false, {{"or_schema", {{"type", "object"}}}});
+    default:  // protocols give no other kinds
+      return calls(request, false, {{"or_schema", Json::parse(format.text)}});
+  }
 }
 
 // A call that the model makes by its own choice gets arguments as its tool wants them, where a marker tells that one
@@ -644,7 +648,7 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::chat(std::shared_ptr<ServedModel> mode
   if (must_call) {
     source = calls(request, false);
   } else if (source && !impl->tools_json.empty()) {
-    HEARTH_ASSIGN(source, format_or_calls(request, *source));
+    source = format_or_calls(request, *source);
   }
   if (!source && !impl->tools_json.empty()) {
     HEARTH_ASSIGN(impl->base.constraint, free_calls(*model, request));

@@ -60,6 +60,20 @@ TEST(ToolCalls, OrAnAnswerOfAForm) {
       EXPECT_FALSE(matches(grammar, bad)) << dialect << bad;
     EXPECT_FALSE(matches(grammar, std::string("{\"a\": 5}") + call)) << dialect;
   }
+  // A grammar's rules may have the names of others.
+  std::string gbnf = request();
+  gbnf.insert(gbnf.size() - 1, R"(,"or_gbnf":"root ::= \"It is \" call\ncall ::= [0-9]+")");
+  for (const auto& [dialect, call] : dialects) {
+    const auto grammar = compiled(kCalls, gbnf, dialect);
+    EXPECT_TRUE(matches(grammar, call)) << dialect;
+    EXPECT_TRUE(matches(grammar, "It is 12")) << dialect;
+    for (const char* bad : {"", "It is ", "12", "{\"a\": 5}"}) EXPECT_FALSE(matches(grammar, bad)) << dialect << bad;
+  }
+  for (const char* bad : {"root ::= other", "root", "other ::= \\\"a\\\""}) {
+    std::string wrong = request();
+    wrong.insert(wrong.size() - 1, fmt::format(R"(,"or_gbnf":"{}")", bad));
+    EXPECT_NE(error_of(kCalls, wrong).find("read the grammar, line 1"), std::string::npos) << bad;
+  }
   // What no grammar can say is an error for the answer, while calls do without.
   std::string wrong = request();
   wrong.insert(wrong.size() - 1, R"(,"or_schema":{"not":{}})");

@@ -432,7 +432,12 @@ class ChatCompletions(Served):
                 self.assertEqual(choice["finish_reason"], end)
             else:
                 self.assertTrue(choice["message"]["content"].startswith("{"))
-        self.assertEqual(self.server.chat(tools=[TOOL], grammar="root ::= \"a\"")[0], 400)
+        gbnf = {"grammar": "root ::= answer\nanswer ::= \"It is \" [0-9]+"} | {k: v for k, v in free.items() if k != "response_format"}
+        call = self.server.post("/v1/chat/completions", gbnf)[2]["choices"][0]
+        self.assertEqual((call["finish_reason"], list(json.loads(call["message"]["tool_calls"][0]["function"]["arguments"]))), ("tool_calls", ["city"]))
+        text = self.server.post("/v1/chat/completions", gbnf | {"logit_bias": {str(opener): -1000}})[2]["choices"][0]["message"]["content"]
+        self.assertRegex(text, r"^It is [0-9]+$")
+        self.assertEqual(self.server.chat(tools=[TOOL], grammar="root ::= other")[0], 400)
         self.assertEqual(self.server.chat(tools=[TOOL], tool_choice="none", grammar="root ::= \"a\"")[2]["choices"][0]["message"]["content"], "a")
 
     def test_ids_of_tokens(self):

@@ -19,9 +19,10 @@ bool is_name_char(char c) {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  Parser(Rules& rules, std::string_view text) : rules_(rules), text_(text) {}
 
-  Result<Rules> parse() {
+  // The index of the rule root.
+  Result<int32_t> parse() {
     skip_space(true);
     while (pos_ < text_.size()) {
       HEARTH_TRY(parse_rule());
@@ -29,11 +30,12 @@ class Parser {
     }
     const auto root = names_.find("root");
     if (root == names_.end()) return error("there is no rule root; answers start at it");
-    rules_.root = root->second;
-    for (const Rules::Rule& rule : rules_.rules) {
-      if (rule.body < 0) return error("the rule {} is used, but not defined", rule.name);
+    for (const auto& [name, index] : names_) {
+      if (rules_.rules[static_cast<size_t>(index)].body < 0) {
+        return error("the rule {} is used, but not defined", name);
+      }
     }
-    return std::move(rules_);
+    return root->second;
   }
 
  private:
@@ -287,14 +289,23 @@ class Parser {
     return rules_.chars(negated ? inverted(ranges) : std::move(ranges));
   }
 
+  Rules& rules_;
   std::string_view text_;
   size_t pos_ = 0;
-  Rules rules_;
   std::unordered_map<std::string, int32_t> names_;
 };
 
 }  // namespace
 
-Result<Rules> gbnf_rules(std::string_view text) { return Parser(text).parse(); }
+Result<ExprId> add_gbnf(Rules& rules, std::string_view text) {
+  HEARTH_ASSIGN(const int32_t root, Parser(rules, text).parse());
+  return rules.rule(root);
+}
+
+Result<Rules> gbnf_rules(std::string_view text) {
+  Rules rules;
+  HEARTH_ASSIGN(rules.root, Parser(rules, text).parse());
+  return rules;
+}
 
 }  // namespace hearth::grammar

@@ -10,5 +10,7 @@ namespace hearth::grammar {
 
 // kUsage with the line where reading stopped.
 Result<Rules> gbnf_rules(std::string_view text);
+// Adds the rules of the text to `rules` and gives its root. They see none of the others.
+Result<ExprId> add_gbnf(Rules& rules, std::string_view text);
 
 }  // namespace hearth::grammar

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "text/grammar/gbnf.h"
 #include "text/grammar/grammar.h"
 #include "text/grammar/json_schema.h"
 
@@ -23,7 +24,7 @@ struct CallRequest {
   std::vector<Tool> tools;
   bool parallel = false;
   bool opened = false;
-  Json or_schema;  // null: only calls
+  Json or_schema, or_gbnf;  // what the answer may be instead; both null: only calls
 };
 
 Result<CallRequest> read_request(std::string_view text) {
@@ -35,6 +36,7 @@ Result<CallRequest> read_request(std::string_view text) {
   out.parallel = json.value("parallel", Json(false)) == Json(true);
   out.opened = json.value("opened", Json(false)) == Json(true);
   out.or_schema = json.value("or_schema", Json());
+  out.or_gbnf = json.value("or_gbnf", Json());
   const Json wanted = json.value("name", Json());
   for (const Json& entry : json["tools"]) {
     if (!entry.is_object()) return fail(ErrorCode::kUsage, "read the tools: a tool is not an object");
@@ -194,6 +196,10 @@ class Writer {
   Result<Rules> finished(ExprId root) {
     if (!request_.or_schema.is_null()) {
       HEARTH_ASSIGN(const ExprId answer, schemas_.compile(request_.or_schema, "the JSON schema", {}));
+      root = rules_.choice({root, answer});
+    }
+    if (request_.or_gbnf.is_string()) {
+      HEARTH_ASSIGN(const ExprId answer, add_gbnf(rules_, request_.or_gbnf.get_ref<const std::string&>()));
       root = rules_.choice({root, answer});
     }
     rules_.root = rules_.add_rule("calls", root);
