@@ -23,7 +23,7 @@ struct ModelOptions {
   // model with its KV fits, else the CPU. An ISA that is asked for means the CPU.
   std::string device = "cpu";
   int64_t threads = 0;  // up to kMaxThreads; 0: physical cores, affinity and cgroup quota decide
-  std::string isa;      // CPU only: "", "avx2", "avx512", "neon"
+  std::string isa;      // CPU only; "": the best there is
   // Tokens of KV shared by all sequences, up to kMaxContextTokens. 0: the smallest of the model's context, 32768, and
   // what fits into half of the memory that the weights leave.
   int64_t context_tokens = 0;
@@ -40,9 +40,12 @@ struct ModelInfo {
   std::string path;
   std::string name;
   std::string architecture;
-  std::string device;         // name and description of the device that runs it
-  std::string device_choice;  // with "auto": which one and why, in words; else empty
-  int64_t threads = 0;        // workers of a CPU device, else 0
+  std::string device;       // name and description of the device that runs it
+  std::string activations;  // "int8" when that was asked for and changes products, else "default"
+  // What the user should know of the options: why "auto" took which device when there was a choice, and what changes
+  // nothing.
+  std::vector<std::string> notes;
+  int64_t threads = 0;  // workers of a CPU device, else 0
   int64_t parameters = 0;
   int64_t vocab_size = 0;
   int64_t trained_context = 0;  // tokens the model was made for
@@ -55,6 +58,13 @@ struct ModelInfo {
   // From the model's metadata; else temperature 0.8, top_k 40, top_p 0.95, min_p 0.05.
   SamplingOptions default_sampling;
 };
+
+// The values that options of ModelOptions know by name, for those who ask users for them. Of devices, "cuda:N" beside
+// these.
+struct OptionNames {
+  std::vector<std::string_view> devices, isas, kv_types, activations, layouts, passes;
+};
+const OptionNames& option_names();
 
 // Shared by the engine and everyone who needs the text side; immutable after open.
 class Model {

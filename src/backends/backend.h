@@ -121,6 +121,8 @@ class Backend {
   virtual size_t page_bytes(const KvGroup& group, KvType type) const = 0;
   // Bytes beyond the file's own pages that loading the weights takes (repacked copies).
   virtual size_t weight_bytes(const Graph& graph, WeightLayout layout) const = 0;
+  // Products with weights of this format heed Activations::kInt8.
+  virtual bool takes_int8(FormatId /*format*/) const { return false; }
   // Memory of the device that weights, KV and activations can take now; nothing: they take the host's.
   virtual std::optional<size_t> available_bytes() const { return std::nullopt; }
   // Bytes that recorded plans of these buckets take beside weights and KV. Fails when the device cannot run them,
@@ -152,8 +154,11 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const BackendOptions& options)
 Result<std::unique_ptr<Backend>> make_cuda_backend(const BackendOptions& options);
 Result<std::unique_ptr<Backend>> make_vulkan_backend(const BackendOptions& options);
 
-// By name: "cpu", "reference", "cuda", "vulkan", or one of several GPUs: "cuda:1". Fails with kUsage on another name or
-// an impossible option.
+// The instruction sets that the CPU backend is compiled for, the best first, whether this machine has them or not.
+std::vector<std::string_view> cpu_isa_names();
+
+// By one of these names, or one of several GPUs: "cuda:1". Fails with kUsage on another name or an impossible option.
+std::vector<std::string_view> backend_names();
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options);
 
 }  // namespace hearth

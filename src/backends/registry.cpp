@@ -1,9 +1,30 @@
 #include <charconv>
 
+#include <fmt/ranges.h>
+
 #include "backends/backend.h"
 #include "hearth/model.h"
 
 namespace hearth {
+
+namespace {
+
+struct Named {
+  std::string_view name;
+  Result<std::unique_ptr<Backend>> (*make)(const BackendOptions& options);
+};
+constexpr Named kBackends[] = {{"cpu", make_cpu_backend},
+                               {"reference", make_reference_backend},
+                               {"cuda", make_cuda_backend},
+                               {"vulkan", make_vulkan_backend}};
+
+}  // namespace
+
+std::vector<std::string_view> backend_names() {
+  std::vector<std::string_view> names;
+  for (const Named& named : kBackends) names.push_back(named.name);
+  return names;
+}
 
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options) {
   if (options.threads < 0 || options.threads > kMaxThreads) {
@@ -21,11 +42,10 @@ Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const Backe
     one.device_index = index;
     return make_cuda_backend(one);
   }
-  if (name == "cpu") return make_cpu_backend(options);
-  if (name == "reference") return make_reference_backend(options);
-  if (name == "cuda") return make_cuda_backend(options);
-  if (name == "vulkan") return make_vulkan_backend(options);
-  return fail(ErrorCode::kUsage, "there is no device \"{}\"; devices are cpu, reference, cuda and vulkan", name);
+  for (const Named& named : kBackends) {
+    if (named.name == name) return named.make(options);
+  }
+  return fail(ErrorCode::kUsage, "there is no device \"{}\"; devices are {}", name, fmt::join(backend_names(), ", "));
 }
 
 }  // namespace hearth

@@ -113,7 +113,7 @@ Result<std::shared_ptr<Model>> open_model(const ModelFlags& flags) {
   Result<std::shared_ptr<Model>> model = Model::open(flags.path, options);
   progress.clear();
   if (model) {
-    if (const std::string& choice = (*model)->info().device_choice; !choice.empty()) note("hearth: note: {}\n", choice);
+    for (const std::string& text : (*model)->info().notes) note("hearth: note: {}\n", text);
     for (const std::string& warning : (*model)->text().warnings()) note("hearth: note: {}\n", warning);
   }
   return model;

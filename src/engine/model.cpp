@@ -58,6 +58,13 @@ struct Named {
 };
 
 template <class T, size_t N>
+std::vector<std::string_view> names_in(const Named<T> (&names)[N]) {
+  std::vector<std::string_view> list;
+  for (const Named<T>& named : names) list.push_back(named.name);
+  return list;
+}
+
+template <class T, size_t N>
 Result<T> parse_name(std::string_view option, std::string_view text, const Named<T> (&names)[N]) {
   std::string known;
   for (const auto& [name, value] : names) {
@@ -107,6 +114,17 @@ size_t bytes_per_token(const Graph& graph) {
   return bytes;
 }
 
+// Some product with the graph's weights is another one with 8-bit activations.
+bool takes_int8(const Backend& backend, const Graph& graph) {
+  bool any = false;
+  for (const Node& node : graph.nodes) {
+    for_each_weight(node.op, [&](WeightId id, WeightUse use) {
+      any |= use == WeightUse::kMatrix && backend.takes_int8(graph.weight(id).tensor->format);
+    });
+  }
+  return any;
+}
+
 ModelInfo describe(const Catalog& catalog, const ModelGraph& model, const Backend& backend, const std::string& path) {
   const DeviceInfo& device = backend.info();
   ModelInfo info{.path = path,
@@ -139,6 +157,21 @@ std::string identity_of(const Catalog& catalog, const Backend& backend, std::str
 }
 
 }  // namespace
+
+const OptionNames& option_names() {
+  static const OptionNames kNames = [] {
+    OptionNames names{.devices = backend_names(),
+                      .isas = cpu_isa_names(),
+                      .kv_types = names_in(kKvTypes),
+                      .activations = names_in(kActivations),
+                      .layouts = names_in(kLayouts),
+                      .passes = {"all"}};
+    names.devices.insert(names.devices.begin(), kAutomatic);
+    for (const Pass& pass : all_passes()) names.passes.push_back(pass.name);
+    return names;
+  }();
+  return kNames;
+}
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
@@ -227,17 +260,20 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
       return {};
     };
 
-    std::string choice;
+    std::vector<std::string> notes;
     Result<void> loaded = backend ? load_on(std::move(*backend)) : Result<void>(backend.error());
     const auto cannot = [](const Error& error) {  // the device, not the file or the options
       return error.code == ErrorCode::kOutOfMemory || error.code == ErrorCode::kUnsupported ||
              error.code == ErrorCode::kInternal;
     };
     if (automatic && loaded) {
-      choice = fmt::format("the model runs on {}: {}; --device cpu would use the processor", m.backend->info().name,
-                           m.backend->info().description);
+      notes.push_back(fmt::format("the model runs on {}: {}; --device cpu would use the processor",
+                                  m.backend->info().name, m.backend->info().description));
     } else if (automatic && cannot(loaded.error())) {
-      choice = fmt::format("the model runs on the CPU: {}", without_advice(loaded.error().message));
+      // A machine without a GPU left no choice.
+      if (backend || loaded.error().code != ErrorCode::kUnsupported) {
+        notes.push_back(fmt::format("the model runs on the CPU: {}", without_advice(loaded.error().message)));
+      }
       HEARTH_ASSIGN(auto cpu, make_backend("cpu", backend_options));
       loaded = load_on(std::move(cpu));
     }
@@ -246,7 +282,13 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
     if (m.model.context_length > 0) m.sequence_tokens = std::min(m.sequence_tokens, m.model.context_length);
     if (loads_fast) HEARTH_TRY(finish_text());
     m.info = describe(m.catalog, m.model, *m.backend, path);
-    m.info.device_choice = std::move(choice);
+    const bool int8 = activations == Activations::kInt8 && takes_int8(*m.backend, graph);
+    if (activations == Activations::kInt8 && !int8) {
+      notes.push_back(fmt::format("int8 activations change nothing: {} has no products of them with these weights",
+                                  m.backend->info().name));
+    }
+    m.info.activations = int8 ? "int8" : "default";
+    m.info.notes = std::move(notes);
     m.info.context_tokens = budget.context_tokens;
     m.info.sequence_tokens = m.sequence_tokens;
     m.info.kv_bytes = budget.kv_bytes;

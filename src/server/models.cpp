@@ -84,7 +84,7 @@ Result<std::shared_ptr<ServedModel>> load_model(const LoadOptions& options) {
   served->id = options.id.empty() ? default_id(options.path) : options.id;
   served->options = options.engine;
   served->notes = served->text().warnings();
-  if (const std::string& choice = served->model->info().device_choice; !choice.empty()) served->notes.push_back(choice);
+  std::ranges::copy(served->model->info().notes, std::back_inserter(served->notes));
   served->cache_file = options.cache_file;
   if (!served->cache_file.empty()) restore_cache(*served);
   served->created =

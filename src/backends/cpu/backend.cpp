@@ -209,6 +209,14 @@ class CpuModel : public DeviceModel {
       const Node& node = graph.nodes[static_cast<size_t>(step.node)];
       steps.push_back(std::visit([&](const auto& op) { return prepare(op, context); }, node.op));
     }
+    if (s.linear_kernel != LinearKernel::kAuto) {
+      const std::string_view forced = name_of(s.linear_kernel);
+      if (std::ranges::none_of(steps, [&](const auto& step) { return step->kernel() == forced; })) {
+        return fail(ErrorCode::kUnsupported,
+                    "HEARTH_CPU_KERNEL forces {}, but with {} it multiplies none of this model's matrices", forced,
+                    s.kernels.title);
+      }
+    }
     workspace.shared_bytes = round_up<size_t>(context.shared_bytes, 4096);
     workspace.worker_bytes = round_up<size_t>(context.worker_bytes, 4096);
     size_t scratch_bytes = workspace.shared_bytes + workspace.worker_bytes * static_cast<size_t>(s.pool.workers());
@@ -256,6 +264,10 @@ class CpuBackend : public Backend {
   size_t page_bytes(const KvGroup& group, KvType type) const override { return KvPools::page_bytes(group, type); }
   size_t weight_bytes(const Graph& graph, WeightLayout layout) const override {
     return Weights::planar_bytes(graph, layout);
+  }
+  bool takes_int8(FormatId format) const override {
+    const std::optional<PlanarKind> kind = planar_kind(format);
+    return (kind && has_integer_codes(*kind)) || (kernels_.gemm_bf16.multiply && format != FormatId::kF32);
   }
 
   Result<std::unique_ptr<DeviceModel>> load(const Graph& graph, const LoadOptions& options) override {

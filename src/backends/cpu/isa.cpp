@@ -1,5 +1,7 @@
 #include "backends/cpu/isa.h"
 
+#include "backends/backend.h"
+
 #include <cstdint>
 #include <cstdlib>
 
@@ -140,7 +142,11 @@ std::string features_text() { return machine_features(); }
 
 Result<const KernelTable*> select_isa(std::string_view name) {
   if (name.empty()) {
-    if (const char* forced = std::getenv("HEARTH_ISA")) name = forced;
+    if (const char* forced = std::getenv("HEARTH_ISA"); forced && *forced != '\0') {
+      Result<const KernelTable*> table = select_isa(forced);
+      if (!table) return std::move(table).error().with_context("HEARTH_ISA");
+      return table;
+    }
   }
   if (name.empty()) {
     const Isa* best = nullptr;
@@ -153,15 +159,28 @@ Result<const KernelTable*> select_isa(std::string_view name) {
                 "anywhere, slowly",
                 features_text());
   }
-  std::string names;
+  std::string usable;
   for (const Isa& isa : kIsas) {
-    names.append(names.empty() ? "" : ", ").append(isa.name);
-    if (isa.name != name) continue;
-    if (isa.usable()) return &isa.table();
-    return fail(ErrorCode::kUnsupported, "CPU instruction set {} needs {}; this machine has {}", name, isa.needs,
-                features_text());
+    if (!isa.usable()) continue;
+    if (isa.name == name) return &isa.table();
+    usable.append(usable.empty() ? "" : ", ").append(isa.name);
   }
-  return fail(ErrorCode::kUsage, "CPU instruction set '{}' is unknown; there are: {}", name, names);
+  for (const Isa& isa : kIsas) {
+    if (isa.name != name) continue;
+    return fail(ErrorCode::kUnsupported, "CPU instruction set {} needs {}; this machine has {} and runs: {}", name,
+                isa.needs, features_text(), usable);
+  }
+  return fail(ErrorCode::kUsage, "CPU instruction set \"{}\" is unknown; this machine runs: {}", name, usable);
 }
 
 }  // namespace hearth::cpu
+
+namespace hearth {
+
+std::vector<std::string_view> cpu_isa_names() {
+  std::vector<std::string_view> names;
+  for (const cpu::Isa& isa : cpu::kIsas) names.push_back(isa.name);
+  return names;
+}
+
+}  // namespace hearth

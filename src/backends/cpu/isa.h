@@ -11,7 +11,7 @@ namespace hearth::cpu {
 
 // The kernels of an ISA: "avx512", "avx2", "neon" or "portable" (no more than every machine of the architecture has).
 // "": the environment variable HEARTH_ISA, or else the best that this machine has; portable never on x86-64. Fails
-// with kUnsupported when the machine lacks it, kUsage on an unknown name.
+// with kUnsupported when the machine lacks it, kUsage on an unknown name; both say what it runs.
 Result<const KernelTable*> select_isa(std::string_view name);
 
 // Of what kernels are compiled for, all that this machine has: "AVX2, FMA, F16C".

@@ -72,6 +72,7 @@ struct RopeTable {
 enum class LinearKernel : uint8_t { kAuto, kGemvInt, kGemvFloat, kGemmF32, kGemmInt, kGemmBytes, kGemmBf16, kGemmAmx };
 // "linear:gemv_float" and the like; "" is kAuto. Fails with kUsage and the list of names.
 Result<LinearKernel> linear_kernel_from_name(std::string_view name);
+std::string_view name_of(LinearKernel kernel);  // not of kAuto
 
 // What preparing a step may ask for.
 struct PrepareContext {

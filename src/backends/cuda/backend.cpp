@@ -480,6 +480,7 @@ class CudaBackend : public Backend {
   const DeviceInfo& info() const override { return info_; }
   size_t page_bytes(const KvGroup& group, KvType type) const override { return KvPools::page_bytes(group, type); }
   size_t weight_bytes(const Graph& graph, WeightLayout) const override { return Weights::device_bytes(graph); }
+  bool takes_int8(FormatId format) const override { return format_shape(format).integer_codes; }
   std::optional<size_t> available_bytes() const override { return device_->free_bytes(); }
 
   // Exact, by the same calls that record: only addresses are missing.

@@ -272,10 +272,10 @@ TEST_P(CpuBackend, ForcedKernelsRun) {
                                  {"linear:gemm_bf16", 0.1},
                                  {"linear:gemm_amx", 1e-3}}) {
     const cpu::KernelTable& kernels = *cpu::select_isa(GetParam()).value();
-    if (name == std::string("linear:gemm_amx") && !kernels.gemm_amx.multiply) continue;
-    if (name == std::string("linear:gemm_bf16") && !kernels.gemm_bf16.multiply) continue;
-    if (name == std::string("linear:gemm_int") && !kernels.gemm_int.multiply) continue;
-    if (name == std::string("linear:gemm_bytes") && !kernels.gemm_bytes.multiply) continue;
+    const bool missing = (name == std::string("linear:gemm_amx") && !kernels.gemm_amx.multiply) ||
+                         (name == std::string("linear:gemm_bf16") && !kernels.gemm_bf16.multiply) ||
+                         (name == std::string("linear:gemm_int") && !kernels.gemm_int.multiply) ||
+                         (name == std::string("linear:gemm_bytes") && !kernels.gemm_bytes.multiply);
     ASSERT_EQ(setenv("HEARTH_CPU_KERNEL", name, 1), 0);
     auto backend = make_cpu_backend({.threads = 2, .isa = GetParam()});
     ASSERT_EQ(unsetenv("HEARTH_CPU_KERNEL"), 0);
@@ -285,6 +285,12 @@ TEST_P(CpuBackend, ForcedKernelsRun) {
     for (PlanKind kind : {PlanKind::kDecode, PlanKind::kPrefill}) {
       Plan plan = make_single_lane_plan(graph, {kind, 8});
       auto executable = (*model)->record(plan);
+      if (missing) {
+        ASSERT_FALSE(executable);
+        EXPECT_EQ(executable.error().code, ErrorCode::kUnsupported);
+        EXPECT_TRUE(executable.error().message.starts_with(fmt::format("HEARTH_CPU_KERNEL forces {}", name)));
+        continue;
+      }
       ASSERT_TRUE(executable);
       std::vector<std::string_view> names = cpu::kernel_names(**executable);
       EXPECT_GE(names.size(), 4u);
@@ -294,6 +300,7 @@ TEST_P(CpuBackend, ForcedKernelsRun) {
         }
       }
     }
+    if (missing) continue;
     Runner runner(**backend, graph, {});
     int s = runner.add_sequence();
     std::vector<float> got = runner.append(s, std::span(tokens).first(21), PlanKind::kPrefill, 21);
@@ -365,6 +372,7 @@ TEST(CpuBackendOptions, RefusesTheImpossible) {
   auto unknown = make_cpu_backend({.isa = "sse9"});
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kUsage);
+  EXPECT_NE(unknown.error().message.find("this machine runs: "), std::string::npos);
   EXPECT_NE(unknown.error().message.find("portable"), std::string::npos);
   for (const char* device : {"cpu", "reference"}) {
     for (int64_t threads : {int64_t{-1}, kMaxThreads + 1}) {

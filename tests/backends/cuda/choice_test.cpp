@@ -23,8 +23,10 @@ TEST(DeviceChoice, AGpuOnWhichTheModelFitsIsTaken) {
   {
     auto model = Model::open(kModel, {.device = "auto"});
     ASSERT_TRUE(model) << model.error().message;
-    EXPECT_EQ((*model)->info().device_choice,
-              "the model runs on cuda:1: Fake 1, 8192 MiB of 8192 MiB free; --device cpu would use the processor");
+    EXPECT_EQ(
+        (*model)->info().notes,
+        std::vector<std::string>{"the model runs on cuda:1: Fake 1, 8192 MiB of 8192 MiB free; --device cpu would "
+                                 "use the processor"});
     EXPECT_GT(machine.fake.gpu(1).used_bytes, 0u);
     EXPECT_EQ(machine.fake.gpu(0).used_bytes, 0u);
     auto engine = Engine::create(*model, {});
@@ -47,8 +49,9 @@ TEST(DeviceChoice, ElseTheCpuIsAndTheReasonIsSaid) {
   ASSERT_TRUE(model) << model.error().message;
   const ModelInfo& info = (*model)->info();
   EXPECT_TRUE(info.device.starts_with("cpu")) << info.device;
-  EXPECT_TRUE(info.device_choice.starts_with("the model runs on the CPU: the model needs ")) << info.device_choice;
-  EXPECT_TRUE(info.device_choice.ends_with("but 128 MiB of cuda:0 are available")) << info.device_choice;
+  ASSERT_EQ(info.notes.size(), 1u);
+  EXPECT_TRUE(info.notes[0].starts_with("the model runs on the CPU: the model needs ")) << info.notes[0];
+  EXPECT_TRUE(info.notes[0].ends_with("but 128 MiB of cuda:0 are available")) << info.notes[0];
   EXPECT_EQ(machine.fake.live(), 0);
 }
 
@@ -58,7 +61,8 @@ TEST(DeviceChoice, AGpuThatFailsWhileItLoadsIsNoReasonToStop) {
     machine.fake.fail_call(call, CUDA_ERROR_UNKNOWN);
     auto model = Model::open(kModel, {.device = "auto"});
     ASSERT_TRUE(model) << model.error().message;
-    EXPECT_TRUE((*model)->info().device_choice.starts_with("the model runs on the CPU: ")) << machine.fake.failed();
+    ASSERT_EQ((*model)->info().notes.size(), 1u) << machine.fake.failed();
+    EXPECT_TRUE((*model)->info().notes[0].starts_with("the model runs on the CPU: ")) << machine.fake.failed();
     EXPECT_EQ(machine.fake.live(), 0);
   }
 }
@@ -84,7 +88,7 @@ TEST(DeviceChoice, InstructionsOfTheCpuMeanTheCpu) {
   auto model = Model::open(kModel, {.device = "auto", .isa = "portable"});
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_TRUE((*model)->info().device.starts_with("cpu"));
-  EXPECT_EQ((*model)->info().device_choice, "");
+  EXPECT_TRUE((*model)->info().notes.empty());
 }
 
 }  // namespace

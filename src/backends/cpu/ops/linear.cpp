@@ -430,6 +430,8 @@ Result<LinearKernel> linear_kernel_from_name(std::string_view name) {
   return fail(ErrorCode::kUsage, "CPU kernel '{}' is unknown; there are: {}", name, names);
 }
 
+std::string_view name_of(LinearKernel kernel) { return candidate(kernel).name; }
+
 std::unique_ptr<CpuStep> prepare(const LinearOp& op, PrepareContext& context) {
   LinearKernel forced = context.linear_kernel;
   bool takes_forced = forced != LinearKernel::kAuto && candidate(forced).supports(op, context);
