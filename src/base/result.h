@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <new>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -21,6 +23,11 @@ template <class... Args>
 // What a message says without what it advises: "no room: 3 are needed; a smaller one would fit" -> "no room: 3 are
 // needed".
 inline std::string_view without_advice(std::string_view message) { return message.substr(0, message.find("; ")); }
+
+// "1 token", "2 tokens".
+inline std::string counted(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 // Runs f, which returns a Result, and turns what libraries throw into an Error: the boundary that no exception crosses.
 template <class F>

@@ -14,7 +14,7 @@ namespace {
 
 struct BenchFlags {
   ModelFlags model;
-  std::vector<int64_t> prefill, depths;  // without either: the defaults that the model's context takes
+  std::vector<int64_t> prefill, depths;  // without either: the defaults that the model's context takes, or none
   std::vector<int64_t> first_token;      // prompt lengths
   int64_t prompts = 100;                 // of each of these lengths
   int64_t decode_tokens = 64;
@@ -225,10 +225,15 @@ class Bench {
 
 nlohmann::ordered_json json_of(const std::vector<Row>& rows, const std::vector<FirstToken>& first_tokens,
                                const ModelInfo& info, double peak, int64_t rounds) {
-  nlohmann::ordered_json document = {{"model", info.name},     {"path", info.path},
-                                     {"device", info.device},  {"threads", info.threads},
-                                     {"read_bandwidth", peak}, {"bytes_per_token", info.bytes_per_token},
-                                     {"rounds", rounds},       {"results", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json document = {{"model", info.name},
+                                     {"path", info.path},
+                                     {"device", info.device},
+                                     {"activations", info.activations},
+                                     {"threads", info.threads},
+                                     {"read_bandwidth", peak},
+                                     {"bytes_per_token", info.bytes_per_token},
+                                     {"rounds", rounds},
+                                     {"results", nlohmann::ordered_json::array()}};
   for (const Row& row : rows) {
     document["results"].push_back({{"kind", row.work.kind},
                                    {"tokens", row.work.tokens},
@@ -250,17 +255,21 @@ nlohmann::ordered_json json_of(const std::vector<Row>& rows, const std::vector<F
 
 void print_table(const std::vector<Row>& rows, const std::vector<FirstToken>& first_tokens, const ModelInfo& info,
                  double peak, const EarlierRun* earlier) {
-  print("{} ({}) on {}\nread bandwidth {:.1f} GB/s, weights read per token {:.3f} GB\n", info.name,
-        bytes_text(static_cast<double>(info.file_bytes)), info.device, peak / 1e9,
+  print("{} ({}) on {}{}\nread bandwidth {:.1f} GB/s, weights read per token {:.3f} GB\n", info.name,
+        bytes_text(static_cast<double>(info.file_bytes)), info.device,
+        info.activations == "default" ? "" : fmt::format(", {} activations", info.activations), peak / 1e9,
         static_cast<double>(info.bytes_per_token) / 1e9);
   if (earlier) {
     print("compared with {}: read bandwidth {:.1f} GB/s{}{}\n", earlier->path, earlier->read_bandwidth / 1e9,
           earlier->model == info.name ? "" : ", another model",
           earlier->device == info.device ? "" : ", another device");
   }
-  print("\n{:<28} {:>10} {:>10} {:>10} {:>8} {:>8}", "work", "tok/s", "min", "max", "GB/s", "of peak");
-  if (earlier) print(" {:>10} {:>8}", "earlier", "ratio");
   print("\n");
+  if (!rows.empty() || earlier) {
+    print("{:<28} {:>10} {:>10} {:>10} {:>8} {:>8}", "work", "tok/s", "min", "max", "GB/s", "of peak");
+    if (earlier) print(" {:>10} {:>8}", "earlier", "ratio");
+    print("\n");
+  }
   std::vector<EarlierRun::Figure> others;  // of the earlier run, that no row has taken
   if (earlier) others = earlier->figures;
   for (const Row& row : rows) {
@@ -283,26 +292,41 @@ void print_table(const std::vector<Row>& rows, const std::vector<FirstToken>& fi
     print("{:<28}{:51} {:>10.2f} only in {}\n", other.work.name(), "", other.rate, earlier->path);
   }
   for (const FirstToken& first : first_tokens) {
-    print("first token of a prompt of {}: p50 {:.2f} ms, p99 {:.2f} ms ({} prompts)\n", first.tokens,
-          1e3 * first.quantile(0.5), 1e3 * first.quantile(0.99), first.seconds.size());
+    print("first token of a prompt of {}: p50 {:.2f} ms, p99 {:.2f} ms ({})\n", first.tokens, 1e3 * first.quantile(0.5),
+          1e3 * first.quantile(0.99), counted(std::ssize(first.seconds), "prompt"));
   }
 }
 
+// Keeps the first of equal values: nothing is measured twice.
+void drop_repeated(std::vector<int64_t>& values) {
+  std::vector<int64_t> kept;
+  for (int64_t value : values) {
+    if (std::ranges::find(kept, value) == kept.end()) kept.push_back(value);
+  }
+  values = std::move(kept);
+}
+
 Result<void> bench(BenchFlags& flags) {
-  if (flags.model.path.empty()) return fail(ErrorCode::kUsage, "MODEL is required; see `hearth bench --help`");
+  if (flags.model.path.empty()) {
+    HEARTH_ASSIGN(flags.model.path, model_in_the_box());
+  }
   std::optional<EarlierRun> earlier;
   if (flags.compare) {
     HEARTH_ASSIGN(earlier, read_earlier_run(*flags.compare));
   }
+  for (std::vector<int64_t>* list : {&flags.prefill, &flags.depths, &flags.first_token}) drop_repeated(*list);
   bool all_prefills = !flags.prefill.empty(), all_depths = !flags.depths.empty();
-  if (!all_prefills) flags.prefill = {512};
-  if (!all_depths) flags.depths = {0, 512, 4096};
+  const bool only_first_tokens = !flags.first_token.empty() && !all_prefills && !all_depths;
+  if (!all_prefills && !only_first_tokens) flags.prefill = {512};
+  if (!all_depths && !only_first_tokens) flags.depths = {0, 512, 4096};
   // Tokens of a whole sequence.
   auto prefill_tokens = [](int64_t tokens) { return tokens + 1; };
   auto decode_tokens = [&](int64_t depth) { return std::max<int64_t>(depth, 1) + flags.decode_tokens + 1; };
   if (flags.model.model.context_tokens == 0) {
-    int64_t deepest = std::max(std::ranges::max(flags.prefill), std::ranges::max(flags.depths));
-    for (int64_t tokens : flags.first_token) deepest = std::max(deepest, tokens);
+    int64_t deepest = 0;
+    for (const std::vector<int64_t>* list : {&flags.prefill, &flags.depths, &flags.first_token}) {
+      for (int64_t tokens : *list) deepest = std::max(deepest, tokens);
+    }
     flags.model.model.context_tokens = deepest + 2048 + flags.sequences * (deepest + flags.decode_tokens + 32);
   }
   flags.model.engine.max_sequences = std::max(flags.model.engine.max_sequences, flags.sequences);
@@ -365,7 +389,7 @@ Result<void> bench(BenchFlags& flags) {
 struct BenchHelp : CLI::Formatter {
   std::string make_usage(const CLI::App* app, std::string name) const override {
     if (app->get_name() != "bench") return CLI::Formatter::make_usage(app, std::move(name));
-    return "Usage: hearth bench [OPTIONS] MODEL\n       hearth bench agent [OPTIONS] TRACE\n";
+    return "Usage: hearth bench [OPTIONS] [MODEL]\n       hearth bench agent [OPTIONS] TRACE\n";
   }
 };
 
@@ -382,15 +406,20 @@ void add_bench(CLI::App& app, Body& chosen) {
   command->get_option("MODEL")->required(false);  // `bench agent` takes none
   command->formatter(std::make_shared<BenchHelp>());
   auto list = [&](const char* name, std::vector<int64_t>& values, const char* what, int64_t least) {
-    command->add_option(name, values, what)
+    return command->add_option(name, values, what)
         ->delimiter(',')
         ->allow_extra_args(false)
         ->transform(whole_number<int64_t>(least, 1 << 20));
   };
-  list("--prefill", flags->prefill, "Prompt lengths to measure; else 512", 1);
+  list("--prefill", flags->prefill, "Prompt lengths to measure, such as 512 or 512,2048; else 512", 1);
   list("--depth", flags->depths, "Context lengths at which decode is measured; else 0,512,4096", 0);
-  list("--first-token", flags->first_token, "Prompt lengths of which the wait for the first token is measured", 1);
-  command->add_option("--prompts", flags->prompts, "Prompts of each of these lengths")
+  CLI::Option* first_token = list(
+      "--first-token", flags->first_token,
+      "Prompt lengths of which the wait for the first token is measured; alone if neither --prefill nor --depth is "
+      "given",
+      1);
+  command->add_option("--prompts", flags->prompts, "With --first-token: prompts of each of these lengths")
+      ->needs(first_token)
       ->transform(whole_number<int64_t>(1, 100000));
   command->add_option("--decode-tokens", flags->decode_tokens, "Tokens decoded for each measurement")
       ->transform(whole_number<int64_t>(2, 100000));

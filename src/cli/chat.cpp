@@ -93,14 +93,14 @@ class Chat {
     } else if (name == "/save") {
       if (rest.empty()) return fail(ErrorCode::kUsage, "/save needs a file name");
       HEARTH_TRY(write_text(rest, conversation_.to_json() + "\n"));
-      note("Saved {} messages to {}.\n", conversation_.messages.size(), rest);
+      note("Saved {} to {}.\n", counted(std::ssize(conversation_.messages), "message"), rest);
     } else if (name == "/load") {
       if (rest.empty()) return fail(ErrorCode::kUsage, "/load needs a file name");
       HEARTH_ASSIGN(std::string text, read_text(rest));
       Result<Conversation> loaded = Conversation::from_json(text);
       if (!loaded) return std::move(loaded).error().with_context(fmt::format("cannot load {}", rest));
       conversation_ = *std::move(loaded);
-      note("Loaded {} messages.\n", conversation_.messages.size());
+      note("Loaded {}.\n", counted(std::ssize(conversation_.messages), "message"));
     } else {
       return fail(ErrorCode::kUsage, "there is no command {}; /help lists them", name);
     }
@@ -126,7 +126,8 @@ class Chat {
       auto tokens = static_cast<int64_t>(prompt.tokens.size());
       if (tokens + room <= context) {
         if (dropped > 0) {
-          note("[the context of {} tokens is full: forgot the oldest {} messages; -c gives more]\n", context, dropped);
+          note("[the context of {} tokens is full: forgot the oldest {}; -c gives more]\n", context,
+               dropped == 1 ? "message" : fmt::format("{} messages", dropped));
           conversation_ = std::move(shorter);
         }
         return std::move(prompt.tokens);

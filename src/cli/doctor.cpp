@@ -103,6 +103,7 @@ Surroundings look_around(const DoctorFlags& flags) {
   return s;
 }
 
+// Of the machine and of what surrounds it.
 std::vector<Finding> all_findings(const MachineReport& report, const Surroundings& around, const DoctorFlags& flags) {
   std::vector<Finding> all = findings(report);
   using Kind = Finding::Kind;
@@ -253,6 +254,10 @@ Result<void> doctor(const DoctorFlags& flags) {
     print("{}\n", json_of(report, around, flags).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     print_report(report, around, flags);
+  }
+  const std::vector<Finding> all = all_findings(report, around, flags);
+  if (std::ranges::find(all, Finding::Kind::kBroken, &Finding::kind) != all.end()) {
+    return fail(ErrorCode::kUnsupported, "not everything works here; the findings that are broken say what");
   }
   return {};
 }

@@ -70,10 +70,14 @@ Result<Loaded> load(const ModelFlags& flags) {
 // The first ids of the text, as the model tokenizes it; at least so many.
 Result<std::vector<int32_t>> text_ids(const EvalFlags& flags, const Model& model, int64_t least) {
   HEARTH_ASSIGN(std::string text, read_text(flags.text_file));
+  if (const size_t good = utf8_prefix(text); good < text.size()) {
+    return fail(ErrorCode::kInvalidInput, "{} is not a text: byte {} is not UTF-8", flags.text_file, good);
+  }
   HEARTH_ASSIGN(std::vector<int32_t> ids, model.text().tokenize(text, /*special=*/false, /*add_special=*/true));
   if (std::ssize(ids) > flags.max_tokens) ids.resize(static_cast<size_t>(flags.max_tokens));
   if (std::ssize(ids) < least) {
-    return fail(ErrorCode::kUsage, "{} has {} tokens; {} or more would work", flags.text_file, ids.size(), least);
+    return fail(ErrorCode::kUsage, "{} has {}; {} or more would work", flags.text_file,
+                counted(std::ssize(ids), "token"), least);
   }
   return ids;
 }
@@ -125,7 +129,7 @@ Result<void> eval_ppl(EvalFlags& flags) {
     print("{}\n",
           nlohmann::ordered_json{{"tokens", ids.size() - 1}, {"nll", nll}, {"perplexity", std::exp(nll)}}.dump());
   } else {
-    print("{} tokens, {:.5f} nats a token, perplexity {:.4f}\n", ids.size() - 1, nll, std::exp(nll));
+    print("{}, {:.5f} nats a token, perplexity {:.4f}\n", counted(std::ssize(ids) - 1, "token"), nll, std::exp(nll));
   }
   return {};
 }
@@ -137,6 +141,7 @@ Result<void> eval_kl(EvalFlags& flags) {
   if (flags.reference.empty()) {
     reference_flags.model.device = "reference";
     reference_flags.model.kv_type = "f32";
+    reference_flags.model.activations = "default";
   } else {
     reference_flags.path = flags.reference;
   }
@@ -191,8 +196,8 @@ Result<void> eval_kl(EvalFlags& flags) {
                                          {"top1_agreement", agreement}}
                       .dump());
   } else {
-    print("{} positions: mean KL {:.3e}, p99 {:.3e}, max {:.3e}, best token agrees {:.2f} %\n", divergence.size(), mean,
-          p99, divergence.back(), 100 * agreement);
+    print("{}: mean KL {:.3e}, p99 {:.3e}, max {:.3e}, best token agrees {:.2f} %\n",
+          counted(std::ssize(divergence), "position"), mean, p99, divergence.back(), 100 * agreement);
   }
   return {};
 }

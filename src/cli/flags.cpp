@@ -1,5 +1,8 @@
 #include "cli/flags.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -21,6 +24,22 @@ CLI::Validator number() {
   return {check, ""};
 }
 
+CLI::Validator one_of(std::vector<std::string_view> names) {
+  auto check = [names = std::move(names)](std::string& text) -> std::string {
+    if (std::ranges::find(names, text) != names.end()) return "";
+    return fmt::format("expected one of {}, found \"{}\"", fmt::join(names, ", "), text);
+  };
+  return {check, ""};
+}
+
+// Numbers of GPUs are for the machine to judge.
+static CLI::Validator device() {
+  auto check = [named = one_of(option_names().devices)](std::string& text) -> std::string {
+    return text.starts_with("cuda:") ? "" : named(text);
+  };
+  return {check, ""};
+}
+
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command.add_option("MODEL", flags.path, "A GGUF file (any part of a split one)")->required();
   command
@@ -30,19 +49,36 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("-t,--threads", flags.model.threads, "Worker threads; 0: as many as cores, affinity and quota allow")
       ->transform(whole_number<int64_t>());
-  command.add_option(
-      "--device", flags.model.device,
-      "What runs the model: auto (a GPU if there is one and the model fits, else the CPU), cpu, cuda, cuda:1 "
-      "(the second GPU), reference");
-  command.add_option("--isa", flags.model.isa,
-                     "CPU instructions to use: amx, avx512, avxvnni, avx2, neon, portable; empty: the best there is");
-  command.add_option("--kv-type", flags.model.kv_type, "Type of cached keys and values: f16, f32, q8");
-  command.add_option("--activations", flags.model.activations,
-                     "default: exact; int8: prompts are read faster, answers are less exact");
-  command.add_option("--layout", flags.model.layout,
-                     "Weights in memory: auto, native (as in the file), planar (repacked at load)");
-  command.add_option("--no-pass", flags.model.disabled_passes, "Switch a graph fusion off by name; all: every one")
-      ->allow_extra_args(false);
+  const OptionNames& names = option_names();
+  const auto list = [](const std::vector<std::string_view>& values) {
+    return fmt::format("{}", fmt::join(values, ", "));
+  };
+  command
+      .add_option(
+          "--device", flags.model.device,
+          "What runs the model: auto (a GPU if there is one and the model fits, else the CPU), cpu, cuda, cuda:1 "
+          "(the second GPU), reference")
+      ->check(device());
+  std::vector<std::string_view> isas = names.isas;
+  isas.emplace_back();
+  command
+      .add_option("--isa", flags.model.isa,
+                  fmt::format("CPU instructions to use: {}; empty: the best there is", list(names.isas)))
+      ->check(one_of(std::move(isas)));
+  command.add_option("--kv-type", flags.model.kv_type, "Type of cached keys and values: " + list(names.kv_types))
+      ->check(one_of(names.kv_types));
+  command
+      .add_option("--activations", flags.model.activations,
+                  "default: exact; int8: prompts are read faster, answers are less exact")
+      ->check(one_of(names.activations));
+  command
+      .add_option("--layout", flags.model.layout,
+                  "Weights in memory: auto, native (as in the file), planar (repacked at load)")
+      ->check(one_of(names.layouts));
+  command
+      .add_option("--no-pass", flags.model.disabled_passes, "Switch a graph fusion off by name: " + list(names.passes))
+      ->allow_extra_args(false)
+      ->check(one_of(names.passes));
   add_chat_template_flag(command, flags.chat_template_file);
   command.add_option("--prefill-rows", flags.engine.prefill_rows, "Most prompt tokens in one step")
       ->transform(whole_number<int64_t>());

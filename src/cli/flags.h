@@ -33,6 +33,8 @@ CLI::Validator whole_number(T least = std::numeric_limits<T>::min(), T most = st
 }
 // Finite, in the range of float.
 CLI::Validator number();
+// One of these.
+CLI::Validator one_of(std::vector<std::string_view> names);
 
 struct ModelFlags {
   std::string path;

@@ -1,5 +1,7 @@
 #include "cli/generate.h"
 
+#include "base/result.h"
+
 namespace hearth::cli {
 
 Result<Generated> generate(Engine& engine, Request request, Interrupt& interrupt,
@@ -54,7 +56,7 @@ std::string_view reason_name(FinishReason reason) {
 }
 
 std::string usage_text(const Usage& usage) {
-  std::string text = fmt::format("{} tokens in", usage.prompt_tokens);
+  std::string text = counted(usage.prompt_tokens, "token") + " in";
   if (usage.cached_tokens > 0) text += fmt::format(" ({} cached)", usage.cached_tokens);
   text += fmt::format(", {} out", usage.generated_tokens);
   double computed = static_cast<double>(usage.prompt_tokens - usage.cached_tokens);

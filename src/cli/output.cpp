@@ -48,6 +48,16 @@ std::string printable_text(std::string_view text) {
   return out;
 }
 
+size_t utf8_prefix(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t length = sequence_bytes(text.substr(at));
+    if (length == 0) break;
+    at += length;
+  }
+  return at;
+}
+
 void write_note(std::string_view text) {
   std::string shown = printable_text(text);
   std::fwrite(shown.data(), 1, shown.size(), stderr);

@@ -190,7 +190,7 @@ Result<void> serve(ServeFlags& flags) {
   const server::Models::State last = models.state("");
   if (last.model && !last.model->cache_file.empty()) {  // else it was written when the model was unloaded
     HEARTH_ASSIGN(const int64_t tokens, last.model->engine->save_cache(last.model->cache_file));
-    note("{} cached tokens kept in {}\n", tokens, last.model->cache_file);
+    note("{} kept in {}\n", counted(tokens, "cached token"), last.model->cache_file);
   }
   if (models.loading()) std::_Exit(0);  // loading cannot be stopped
   return {};

@@ -105,7 +105,8 @@ std::vector<Tensor> tensor_list(const Preset& p, const Mix& mix) {
   return list;
 }
 
-// Every byte as a token, so that any text tokenizes, then fillers up to the vocabulary's size and three control tokens.
+// Every byte as a token, so that any text tokenizes, a few pairs of them, then fillers up to the vocabulary's size and
+// three control tokens.
 void add_vocabulary(GgufBuilder& gguf) {
   std::vector<std::string> tokens;
   std::vector<int32_t> types;
@@ -120,6 +121,12 @@ void add_vocabulary(GgufBuilder& gguf) {
     tokens.push_back(utf8(printable ? byte : 0x100 + shifted++));
     types.push_back(1);
   }
+  const std::vector<std::string> merges = {"t h", "i n", "e r"};
+  for (std::string merged : merges) {
+    merged.erase(merged.find(' '), 1);
+    tokens.push_back(merged);
+    types.push_back(1);
+  }
   int64_t control = kVocab - 3;
   while (std::ssize(tokens) < control) {
     tokens.push_back(fmt::format("[PAD{}]", tokens.size()));
@@ -129,7 +136,6 @@ void add_vocabulary(GgufBuilder& gguf) {
     tokens.push_back(name);
     types.push_back(3);
   }
-  std::vector<std::string> merges = {"t h", "i n", "e r"};
   gguf.add("tokenizer.ggml.model", "gpt2");
   gguf.add("tokenizer.ggml.pre", "qwen2");
   gguf.add("tokenizer.ggml.tokens", std::span<const std::string>(tokens));
@@ -229,7 +235,11 @@ Result<void> synth(const SynthFlags& flags) {
     progress.show(
         fmt::format("Writing {} of {}", bytes_text(static_cast<double>(done)), bytes_text(static_cast<double>(total))));
   }
-  return writer.finish();
+  HEARTH_TRY(writer.finish());
+  progress.clear();
+  note("{}: {} of random weights; `hearth bench {}` measures it\n", flags.out, bytes_text(static_cast<double>(total)),
+       flags.out);
+  return {};
 }
 
 }  // namespace

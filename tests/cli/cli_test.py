@@ -90,7 +90,7 @@ class Usage(unittest.TestCase):
             ["run", MODEL, "--raw", "-p", "x", "--top-p", "2"],
             ["run", MODEL, "--raw"],
             ["run", MODEL, "--raw", "-p", "word " * 3000, "-c", "512"],
-            ["bench"],
+            ["bench", MODEL, "--prompts", "3"],
             ["bench", MODEL, "--compare"],
             ["bench", MODEL, "--compare", MODEL, "--json"],
             ["synth", "qwen9-1t", "/tmp/never.gguf"],
@@ -146,6 +146,26 @@ class Usage(unittest.TestCase):
         ten = hearth("run", MODEL, "--raw", "-p", "x", "--json", "-n", "010", "--seed", str((1 << 64) - 1))
         self.assertEqual(json.loads(ten.stdout)["usage"]["completion_tokens"], 10)
 
+    def test_what_is_no_choice_is_named_with_those_that_are(self):
+        for flag, value, *words in (("--device", "quantum", "auto, cpu"), ("--isa", "mmx", "portable"), ("--kv-type", "q1", "f32, f16, q8"),
+                                    ("--activations", "int2", "default, int8"), ("--layout", "diagonal", "auto, native, planar"),
+                                    ("--no-pass", "fold_everything", "all, merge_linears")):
+            variable = "HEARTH_" + flag[2:].upper().replace("-", "_")
+            self.check_message(["run", MODEL, "-p", "x", flag, value], f"{flag}: expected one of ", f'found "{value}"', *words)
+            self.check_message(["run", MODEL, "-p", "x"], f"{variable}: {flag}: expected one of ", *words, env={variable: value})
+        done = hearth("run", MODEL, "--raw", "-p", "x", "-n", "1", "--isa", "amx")  # what this machine may lack
+        if "expected one of" not in done.stderr and done.returncode != 0:
+            self.check_message(["run", MODEL, "-p", "x", "--isa", "amx"], "CPU instruction set amx needs", "this machine has", "and runs: ", code=1)
+
+    def test_int8_activations_where_no_product_has_them_are_noted(self):
+        for model, device, taken in ((MODEL, "cpu", False), (BOX, "reference", False), (BOX, "cpu", True)):  # the first has floats for weights
+            done = hearth("run", model, "--raw", "-p", "x", "-n", "3", "--temperature", "0", "--activations", "int8", "--device", device)
+            self.assertEqual((done.returncode, "int8 activations change nothing" in done.stderr), (0, not taken), done.stderr)
+        for model, taken in ((MODEL, False), (BOX, True)):
+            bench = ("bench", model, "--prefill", "16", "--depth", "0", "--decode-tokens", "2", "--rounds", "1", "--activations", "int8")
+            self.assertEqual(", int8 activations\n" in hearth(*bench).stdout, taken)
+            self.assertEqual(json.loads(hearth(*bench, "--json").stdout)["activations"], "int8" if taken else "default")
+
     def test_nothing_that_was_given_is_ignored(self):
         with tempfile.NamedTemporaryFile() as empty:
             for args in (
@@ -176,6 +196,9 @@ class Usage(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stderr, r"curl -LO https://\S+\.gguf")
             self.assertRegex(done.stdout, r"(?i)\bcat\b")
+        done = hearth("bench", "--prefill", "16", "--depth", "0", "--decode-tokens", "2", "--rounds", "1", "--json")
+        self.assertEqual(json.loads(done.stdout)["path"], BOX)
+        self.assertIn("curl -LO", done.stderr)
 
 
 class BadFiles(unittest.TestCase):
@@ -331,9 +354,10 @@ class Run(unittest.TestCase):
         for args, env in (((), {"HEARTH_DEVICE": ""}), (("--device", "auto"), {})):
             done = hearth(*run, *args, env=env)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertRegex(done.stderr, r"^hearth: note: the model runs on (the CPU: .+|cuda:\d+: .+; --device cpu would use the processor)\n$")
-            if not usable:
-                self.assertIn("on the CPU", done.stderr)
+            if usable:
+                self.assertRegex(done.stderr, r"^hearth: note: the model runs on (the CPU: .+|cuda:\d+: .+; --device cpu would use the processor)\n$")
+            else:  # there was no choice
+                self.assertEqual(done.stderr, "")
         # What was asked for needs no explanation, and instructions of the CPU are such a wish.
         for args in ((), ("--device", "reference"), ("--device", "auto", "--isa", "portable")):
             done = hearth(*run, *args)
@@ -389,10 +413,17 @@ class Doctor(unittest.TestCase):
             port = taken.getsockname()[1]
             done = hearth("doctor", "--json", "--quick", "--port", str(port), "--models-dir", "/nowhere/at/all")
         report = json.loads(done.stdout)
-        self.assertEqual((done.returncode, report["port"]), (0, {"number": port, "free": False}))
+        self.assertEqual((done.returncode, done.stderr.count("\n"), report["port"]), (1, 1, {"number": port, "free": False}))
         found = "\n".join(finding["text"] for finding in report["findings"])
         self.assertIn(f"port {port} is in use", found)
         self.assertIn("/nowhere/at/all", found)
+
+    def test_what_is_broken_is_a_failure(self):
+        for flags in ([], ["--json"]):
+            done = hearth("doctor", "--quick", *flags, env={"HEARTH_ISA": "mmx"})
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+            for words in ("the CPU cannot run models: HEARTH_ISA: ", "mmx", "this machine runs: ", "portable"):
+                self.assertIn(words, done.stdout)
 
 
 class Workers(unittest.TestCase):
@@ -532,6 +563,10 @@ class Tools(unittest.TestCase):
             self.assertEqual(full.returncode, 1)
             self.assertIn("cannot write", full.stderr)
             self.assertEqual((os.listdir(folder), out.read_text()), (["m.gguf"], "old"))
+            done = hearth("synth", "qwen3-0.6b", out, "--mix", "q2_k")
+            self.assertEqual((done.returncode, done.stdout), (0, ""))
+            self.assertRegex(done.stderr, rf"^{re.escape(str(out))}: [\d.]+ MiB of random weights; `hearth bench {re.escape(str(out))}` measures it\n$")
+            self.assertEqual(hearth("tokenize", out, "the pattern").stderr, "")  # its vocabulary is sound
 
     def test_render(self):
         template = "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}"
@@ -559,6 +594,13 @@ class Tools(unittest.TestCase):
         waits = json.loads(done.stdout)["first_token"]
         self.assertEqual([(w["tokens"], w["prompts"]) for w in waits], [(8, 3), (40, 3)])
         self.assertTrue(all(0 < w["p50_seconds"] <= w["p99_seconds"] for w in waits), waits)
+        alone = json.loads(hearth("bench", MODEL, "--json", "--rounds", "1", "--first-token", "8,8", "--prompts", "1").stdout)
+        self.assertEqual((alone["results"], [w["tokens"] for w in alone["first_token"]]), ([], [8]))
+        alone = hearth("bench", MODEL, "--rounds", "1", "--first-token", "8", "--prompts", "1").stdout
+        self.assertNotIn("tok/s", alone)
+        self.assertIn("(1 prompt)", alone)
+        done = hearth("bench", MODEL, "--json", "--prefill", "32,16,32", "--depth", "0", "--depth", "0", "--decode-tokens", "4", "--rounds", "1")
+        self.assertEqual([r["tokens"] for r in json.loads(done.stdout)["results"]], [32, 16, 4])
         for prefill, depth, tokens in ((32, 600, 8), (32, 500, 40), (512, 0, 8)):
             args = ["--prefill", str(prefill), "--depth", str(depth), "--decode-tokens", str(tokens)]
             done = hearth("bench", MODEL, "-c", "512", "--rounds", "1", *args)
@@ -602,6 +644,15 @@ class Tools(unittest.TestCase):
         self.assertLess(kl["mean_kl"], 1e-4)
         one = json.loads(hearth("eval", "kl", MODEL, "-f", "-", "--json", "--tokens", "1", stdin=text).stdout)
         self.assertEqual(one["positions"], 1)
+        self.assertTrue(hearth("eval", "kl", MODEL, "-f", "-", "--tokens", "1", stdin=text).stdout.startswith("1 position: "))
+        self.assertTrue(hearth("eval", "ppl", MODEL, "-f", "-", "--tokens", "2", stdin=text).stdout.startswith("1 token, "))
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"caf\xc3\xa9 and caf\xe9")
+            file.flush()
+            for kind in ("kl", "ppl", "logits"):
+                bad = hearth("eval", kind, MODEL, "-f", file.name)
+                self.assertEqual((bad.returncode, bad.stdout), (1, ""))
+                self.assertIn(f"{file.name} is not a text: byte 13 is not UTF-8", bad.stderr)
         none = hearth("eval", "ppl", MODEL, "-f", "-", "--tokens", "1", stdin=text)
         self.assertEqual(none.returncode, 2)
         self.assertIn("from 2 to", none.stderr)
