@@ -130,6 +130,8 @@ class Verifier {
     if (group.kv_heads <= 0 || op.heads <= 0 || op.heads % group.kv_heads)
       return bug("{} heads over {} KV heads", op.heads, group.kv_heads);
     if (!(op.scale > 0)) return bug("has no scale");
+    if (!(op.soft_cap >= 0)) return bug("has a soft cap of {}", op.soft_cap);
+    if (op.sinks) HEARTH_TRY(matrix(op.sinks, 1, op.heads));
     HEARTH_TRY(same_rows(op.q, op.q, op.heads * group.head_dim));
     HEARTH_TRY(same_rows(op.k, op.q, group.kv_heads * group.head_dim));
     HEARTH_TRY(same_rows(op.v, op.q, group.kv_heads * group.head_dim));

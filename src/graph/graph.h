@@ -113,8 +113,9 @@ struct RopeOp {
   ValueId out;
 };
 
-// Appends k and v to the sequence's pages, then out = softmax(scale * q k^T, causal, within the group's window) v.
-// Query head h uses kv head h / (heads / kv_heads).
+// Appends k and v to the sequence's pages, then out = softmax(cap(scale * q k^T), causal, within the group's window) v,
+// where cap(s) = soft_cap * tanh(s / soft_cap). Query head h uses kv head h / (heads / kv_heads). Its sink is one more
+// score in the softmax of each of its rows, neither scaled nor capped, without a value: it takes weight from the keys.
 struct AttentionOp {
   ValueId q;             // [rows, heads * head_dim]
   ValueId k;             // [rows, kv_heads * head_dim]
@@ -123,7 +124,9 @@ struct AttentionOp {
   int64_t kv_layer = 0;  // layer within that group
   int64_t heads = 0;
   float scale = 0;
-  ValueId out;  // [rows, heads * head_dim]
+  float soft_cap = 0;  // 0: cap(s) = s
+  WeightId sinks;      // [1, heads] or none
+  ValueId out;         // [rows, heads * head_dim]
   // fold_rope: done to q and k before they are used, in this order: norm of each head, rotation.
   std::optional<Norm> q_norm;
   std::optional<Norm> k_norm;
@@ -209,7 +212,7 @@ void for_each_output(const Op& op, F&& f) {
 enum class WeightUse {
   kGathered,  // rows are picked from it
   kMatrix,    // a product reads all of it
-  kVector,    // a norm or a bias, read whole
+  kVector,    // a norm, a bias or sinks, read whole
 };
 
 // Calls f(WeightId, WeightUse) for each weight that the op reads.
@@ -227,7 +230,11 @@ void for_each_weight(const Op& op, F&& f) {
                         }
                         norm(o.norm);
                       },
-                      [&](const RopeOp&) {}, [&](const AttentionOp& o) { norm(o.q_norm), norm(o.k_norm); },
+                      [&](const RopeOp&) {},
+                      [&](const AttentionOp& o) {
+                        norm(o.q_norm), norm(o.k_norm);
+                        if (o.sinks) f(o.sinks, WeightUse::kVector);
+                      },
                       [&](const GluOp&) {}, [&](const AddOp&) {}, [&](const GatherRowsOp&) {}},
              op);
 }

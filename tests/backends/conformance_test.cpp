@@ -557,6 +557,8 @@ struct AttentionCase {
   bool folded;  // head norms and rotation inside the op
   KvType kv_type;
   int64_t depth = 140;  // tokens of the longest sequence
+  float soft_cap = 0;   // and scores of tens
+  bool sinks = false;
 };
 
 class AttentionConformance : public Conformance {
@@ -575,7 +577,14 @@ class AttentionConformance : public Conformance {
                    .k = table("k", c.kv_heads),
                    .v = table("v", c.kv_heads),
                    .heads = c.heads,
-                   .scale = 1.5f / std::sqrt(static_cast<float>(c.head_dim))};
+                   .scale = (c.soft_cap > 0 ? 12.0f : 1.5f) / std::sqrt(static_cast<float>(c.head_dim)),
+                   .soft_cap = c.soft_cap};
+    if (c.sinks) {  // as large as the sums over long and short sequences, far below and far above all scores
+      constexpr float kSinks[] = {8, 4, -200, 100, 0.5f};
+      std::vector<float> sinks;
+      for (int64_t h = 0; h < c.heads; ++h) sinks.push_back(kSinks[h % 5]);
+      op.sinks = m.weight("sinks", 1, c.heads, sinks);
+    }
     if (c.folded) {
       Rope rope{.pairing = c.heads % 2 ? RopePairing::kHalf : RopePairing::kInterleaved, .dims = c.head_dim};
       for (int64_t j = 0; j < c.head_dim / 2; ++j) {
@@ -605,10 +614,11 @@ class AttentionConformance : public Conformance {
       size_t i = 0;
       for (auto [sequence, count] : parts) rows.push_back({.sequence = ids[sequence], .tokens = tokens[i++]});
       std::vector<float> want = reference.step(rows, kind), got = device.step(rows, kind);
-      expect_close(fmt::format("attention {}/{} heads of {}, window {}, depth {}, {}, step {} ({})", c.heads,
-                               c.kv_heads, c.head_dim, c.window, c.depth, c.folded ? "folded" : "plain", steps++,
-                               kind == PlanKind::kDecode ? "decode" : "prefill"),
-                   reference.vocab(), got, want, std::vector<double>(want.size(), tolerance));
+      expect_close(
+          fmt::format("attention {}/{} heads of {}, window {}, cap {}, {} sinks, depth {}, {}, step {} ({})", c.heads,
+                      c.kv_heads, c.head_dim, c.window, c.soft_cap, c.sinks ? "with" : "no", c.depth,
+                      c.folded ? "folded" : "plain", steps++, kind == PlanKind::kDecode ? "decode" : "prefill"),
+          reference.vocab(), got, want, std::vector<double>(want.size(), tolerance));
     };
     step({{0, 17}}, PlanKind::kPrefill);
     step({{1, 1}}, PlanKind::kDecode);
@@ -643,10 +653,23 @@ TEST_P(AttentionConformance, EveryCase) {
   for (const AttentionCase& c : cases) run(c);
 }
 
+TEST_P(AttentionConformance, SoftCapsAndSinks) {
+  const AttentionCase cases[] = {
+      {3, 1, 32, 0, false, KvType::kF32, 140, 4, false},   {5, 1, 32, 20, false, KvType::kF32, 140, 0, true},
+      {10, 2, 112, 0, false, KvType::kF16, 140, 3, true},  {5, 5, 64, 0, false, KvType::kF32, 600, 5, true},
+      {3, 1, 64, 0, true, KvType::kF16, 1100, 0, true},    {18, 1, 64, 500, false, KvType::kF16, 600, 4, true},
+      {3, 3, 80, 50, false, KvType::kF16, 140, 4, true},   {5, 1, 96, 0, false, KvType::kQ8, 600, 4, true},
+      {10, 1, 128, 33, true, KvType::kQ8, 140, 0, true},   {6, 3, 128, 0, true, KvType::kF16, 600, 5, true},
+      {5, 1, 256, 300, false, KvType::kF16, 500, 4, true}, {2, 1, 256, 0, false, KvType::kQ8, 500, 4, true},
+      {1, 1, 320, 0, false, KvType::kF16, 140, 4, true}};
+  for (const AttentionCase& c : cases) run(c);
+}
+
 // Few enough for tools that watch every access.
 TEST_P(AttentionConformance, OneOfEachKind) {
   run({4, 1, 128, 0, true, KvType::kF16, 300});
   run({4, 2, 64, 40, true, KvType::kQ8});
+  run({5, 1, 128, 0, false, KvType::kF16, 300, 4, true});
 }
 
 std::vector<TestDevice> tested_devices() {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
 
 #include "support/graph_maker.h"
 #include "support/runner.h"
@@ -111,6 +113,64 @@ TEST_F(Reference, WhatWasNotWrittenIsNan) {
   EXPECT_TRUE(all_finite(run({4}, 3, {4})));
   EXPECT_TRUE(all_finite(run({4, 5}, 1, {4})));
   EXPECT_FALSE(all_finite(run({4}, 4, {4}))) << "position 3 was rolled back";
+}
+
+// The formula as it is written, in f64: its exponentials fit without a maximum.
+TEST(ReferenceAttention, IsItsFormula) {
+  constexpr int64_t kHeads = 4, kKvHeads = 2, kHeadDim = 6, kTokens = 40;
+  const float sinks[kHeads] = {3, 5, -60, 60};
+  std::mt19937 rng(1);
+  std::normal_distribution<float> normal(0, 2);
+  auto random = [&](int64_t heads) {
+    std::vector<float> values(static_cast<size_t>(kTokens * heads * kHeadDim));
+    for (float& v : values) v = normal(rng);
+    return values;
+  };
+  const std::vector<float> q = random(kHeads), k = random(kKvHeads), v = random(kKvHeads);
+  std::vector<int32_t> tokens(kTokens);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  for (int64_t window : {0, 7}) {
+    for (float soft_cap : {0.0f, 3.0f}) {
+      for (bool has_sinks : {false, true}) {
+        GraphMaker m;
+        m.graph.kv_groups.push_back({.layers = 1, .kv_heads = kKvHeads, .head_dim = kHeadDim, .window = window});
+        AttentionOp op{.q = m.embed("q", m.weight("q", kTokens, kHeads * kHeadDim, q)),
+                       .k = m.embed("k", m.weight("k", kTokens, kKvHeads * kHeadDim, k)),
+                       .v = m.embed("v", m.weight("v", kTokens, kKvHeads * kHeadDim, v)),
+                       .heads = kHeads,
+                       .scale = 0.7f,
+                       .soft_cap = soft_cap};
+        if (has_sinks) op.sinks = m.weight("sinks", 1, kHeads, sinks);
+        m.finish(m.attention("attention", op));
+        ASSERT_TRUE(verify(m.graph));
+        auto backend = *make_reference_backend({});
+        Runner runner(*backend, m.graph);
+        const std::vector<float> got = runner.append(runner.add_sequence(), tokens, PlanKind::kPrefill, 16);
+        for (int64_t i = 0; i < kTokens; ++i) {
+          for (int64_t h = 0; h < kHeads; ++h) {
+            auto entry = [&](const std::vector<float>& x, int64_t heads, int64_t token, int64_t head, int64_t d) {
+              return static_cast<double>(x[static_cast<size_t>((token * heads + head) * kHeadDim + d)]);
+            };
+            double total = has_sinks ? std::exp(sinks[h]) : 0, sum[kHeadDim] = {};
+            for (int64_t j = window > 0 ? std::max<int64_t>(0, i - window + 1) : 0; j <= i; ++j) {
+              double score = 0;
+              for (int64_t d = 0; d < kHeadDim; ++d)
+                score += entry(q, kHeads, i, h, d) * entry(k, kKvHeads, j, h / 2, d);
+              score *= 0.7f;
+              if (soft_cap > 0) score = soft_cap * std::tanh(score / soft_cap);
+              total += std::exp(score);
+              for (int64_t d = 0; d < kHeadDim; ++d) sum[d] += std::exp(score) * entry(v, kKvHeads, j, h / 2, d);
+            }
+            for (int64_t d = 0; d < kHeadDim; ++d) {
+              ASSERT_NEAR(entry(got, kHeads, i, h, d), sum[d] / total, 2e-6)
+                  << "window " << window << " cap " << soft_cap << " sinks " << has_sinks << " row " << i << " head "
+                  << h;
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST_F(Reference, CacheTypesRound) {

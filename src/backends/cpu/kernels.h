@@ -138,6 +138,7 @@ struct DecodeAttention {
   int64_t heads;   // <= kMaxHeadGroup
   int64_t begin;
   int64_t end;
+  float soft_cap;  // 0: none
   float* scratch;  // [heads][kKeySplit]
   float* max;      // [heads]
   float* sum;      // [heads]
@@ -147,13 +148,15 @@ struct DecodeAttention {
 // Causal attention of `rows` = queries x heads rows, row q * heads + h, against all their visible keys.
 struct PrefillAttention {
   KvView kv;
-  const float* q;    // [rows][head_dim], scaled
-  int64_t heads;     // <= kMaxHeadGroup
-  int64_t queries;   // queries * heads <= PrefillKernel::rows
-  int64_t position;  // of the first query
-  int64_t window;    // 0: none
-  float* scratch;    // prefill_scratch_floats(v_stride), aligned to 64 bytes
-  float* out;        // [kMaxQueryRows][v_stride]; rows of it, divided by the sum
+  const float* q;      // [rows][head_dim], scaled
+  int64_t heads;       // <= kMaxHeadGroup
+  int64_t queries;     // queries * heads <= PrefillKernel::rows
+  int64_t position;    // of the first query
+  int64_t window;      // 0: none
+  float soft_cap;      // 0: none
+  const float* sinks;  // [heads]; nullptr: none
+  float* scratch;      // prefill_scratch_floats(v_stride), aligned to 64 bytes
+  float* out;          // [kMaxQueryRows][v_stride]; rows of it, divided by the sum
 };
 
 struct PrefillKernel {

@@ -470,20 +470,32 @@ std::vector<double> kept(const Floats& x, int64_t head_dim, KvFormat format) {
 
 struct AttentionCase {
   int64_t head_dim, heads, tokens, window;
+  float soft_cap = 0;  // scores are up to 5
+  bool sinks = false;
 };
 
+// Of a size with the sums of all keys, far below and far above all scores.
+Floats sinks_of(const AttentionCase& c) {
+  constexpr float kSinks[] = {3, 6, -1e30f, -50, 200};
+  Floats sinks;
+  for (size_t h = 0; c.sinks && h < static_cast<size_t>(c.heads); ++h) sinks.push_back(kSinks[h % 5]);
+  return sinks;
+}
+
 // softmax(q k) v of one head over the visible keys of position p.
-std::vector<double> attend(const float* q, const std::vector<double>& k, const std::vector<double>& v, int64_t head_dim,
-                           int64_t p, int64_t window) {
-  int64_t first = window > 0 ? std::max<int64_t>(0, p - window + 1) : 0;
+std::vector<double> attend(const float* q, const std::vector<double>& k, const std::vector<double>& v, int64_t p,
+                           const AttentionCase& c, const float* sink = nullptr) {
+  const int64_t head_dim = c.head_dim, first = c.window > 0 ? std::max<int64_t>(0, p - c.window + 1) : 0;
   std::vector<double> score, out(static_cast<size_t>(head_dim), 0);
-  double top = -1e300, sum = 0;
+  double top = sink ? *sink : -1e300;
   for (int64_t t = first; t <= p; ++t) {
     double s = 0;
     for (int64_t d = 0; d < head_dim; ++d) s += static_cast<double>(q[d]) * k[static_cast<size_t>(t * head_dim + d)];
+    if (c.soft_cap > 0) s = c.soft_cap * std::tanh(s / c.soft_cap);
     score.push_back(s);
     top = std::max(top, s);
   }
+  double sum = sink ? std::exp(*sink - top) : 0;
   for (double& s : score) sum += s = std::exp(s - top);
   for (int64_t t = first; t <= p; ++t) {
     for (int64_t d = 0; d < head_dim; ++d)
@@ -493,9 +505,13 @@ std::vector<double> attend(const float* q, const std::vector<double>& k, const s
   return out;
 }
 
-constexpr AttentionCase kAttentionCases[] = {{64, 1, 1, 0},    {128, 2, 17, 0}, {128, 2, 600, 0},
-                                             {64, 3, 130, 40}, {80, 5, 70, 0},  {16, 9, 33, 16},
-                                             {20, 4, 100, 33}, {7, 1, 50, 0},   {128, 16, 1100, 700}};
+constexpr AttentionCase kAttentionCases[] = {{64, 1, 1, 0},           {128, 2, 17, 0},
+                                             {128, 2, 600, 0},        {64, 3, 130, 40},
+                                             {80, 5, 70, 0},          {16, 9, 33, 16},
+                                             {20, 4, 100, 33},        {7, 1, 50, 0},
+                                             {128, 16, 1100, 700},    {64, 7, 600, 530, 0.75f, true},
+                                             {80, 5, 70, 0, 2, true}, {20, 6, 100, 33, 0, true},
+                                             {128, 1, 40, 0, 0.75f}};
 
 class Sequence {
  public:
@@ -519,7 +535,16 @@ TEST_P(Kernels, EightBitKeysAndValuesOfAnySize) {
                               out(kHeadDim, kNan);
     float max = kNan, sum = kNan;
     kernels->kv_append(pages.view, 0, k.data(), v.data());
-    kernels->attend_decode({pages.view, q.data(), 1, 0, 1, scratch.data(), &max, &sum, out.data()});
+    kernels->attend_decode({.kv = pages.view,
+                            .q = q.data(),
+                            .heads = 1,
+                            .begin = 0,
+                            .end = 1,
+                            .soft_cap = 0,
+                            .scratch = scratch.data(),
+                            .max = &max,
+                            .sum = &sum,
+                            .out = out.data()});
     for (size_t d = 0; d < kHeadDim; ++d) {
       float largest = 0;
       for (size_t j = d / 32 * 32; j < std::min<size_t>(kHeadDim, d / 32 * 32 + 32); ++j)
@@ -543,9 +568,16 @@ TEST_P(Kernels, DecodeAttentionInSplits) {
       int64_t first = c.window > 0 ? std::max<int64_t>(0, p - c.window + 1) : 0;
       for (int64_t from = first / kKeySplit * kKeySplit; from <= p; from += kKeySplit) {
         Floats part(total.size(), kNan), part_max(heads, kNan), part_sum(heads, kNan);
-        kernels->attend_decode({s.pages.view, q.data(), c.heads, std::max(first, from),
-                                std::min(p + 1, from + kKeySplit), scratch.data(), part_max.data(), part_sum.data(),
-                                part.data()});
+        kernels->attend_decode({.kv = s.pages.view,
+                                .q = q.data(),
+                                .heads = c.heads,
+                                .begin = std::max(first, from),
+                                .end = std::min(p + 1, from + kKeySplit),
+                                .soft_cap = c.soft_cap,
+                                .scratch = scratch.data(),
+                                .max = part_max.data(),
+                                .sum = part_sum.data(),
+                                .out = part.data()});
         if (from <= first) {
           total = part, max = part_max, sum = part_sum;
           continue;
@@ -556,7 +588,7 @@ TEST_P(Kernels, DecodeAttentionInSplits) {
         }
       }
       for (size_t h = 0; h < heads; ++h) {
-        auto want = attend(q.data() + static_cast<int64_t>(h) * c.head_dim, s.k, s.v, c.head_dim, p, c.window);
+        auto want = attend(q.data() + static_cast<int64_t>(h) * c.head_dim, s.k, s.v, p, c);
         for (size_t d = 0; d < want.size(); ++d) {
           ASSERT_NEAR(total[h * static_cast<size_t>(v_stride) + d] / sum[h], want[d], 2e-5)
               << "head_dim " << c.head_dim << " heads " << c.heads << " tokens " << c.tokens << " head " << h << " d "
@@ -573,6 +605,7 @@ TEST_P(Kernels, PrefillAttentionInBlocks) {
     // The matrix unit: 2^-16 of a score, which is below 10 here.
     const double bound = kernel == &kernels->prefill_f32 ? 2e-5 : 2e-4;
     for (const AttentionCase& c : kAttentionCases) {
+      const Floats sinks = sinks_of(c);
       for (KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kQ8}) {
         Sequence s(*kernels, c, format);
         int64_t v_stride = s.pages.view.v_stride, most = std::max<int64_t>(1, kernel->rows / c.heads);
@@ -582,10 +615,19 @@ TEST_P(Kernels, PrefillAttentionInBlocks) {
           Aligned scratch(static_cast<size_t>(prefill_scratch_floats(v_stride)) * sizeof(float));
           std::fill(scratch.bytes.begin(), scratch.bytes.end(), std::byte{0xff});
           Floats out(static_cast<size_t>(kMaxQueryRows * v_stride), kNan);
-          kernel->attend({s.pages.view, q.data(), c.heads, queries, position, c.window,
-                          reinterpret_cast<float*>(scratch.data()), out.data()});
+          kernel->attend({.kv = s.pages.view,
+                          .q = q.data(),
+                          .heads = c.heads,
+                          .queries = queries,
+                          .position = position,
+                          .window = c.window,
+                          .soft_cap = c.soft_cap,
+                          .sinks = c.sinks ? sinks.data() : nullptr,
+                          .scratch = reinterpret_cast<float*>(scratch.data()),
+                          .out = out.data()});
           for (int64_t r = 0; r < rows; ++r) {
-            auto want = attend(q.data() + r * c.head_dim, s.k, s.v, c.head_dim, position + r / c.heads, c.window);
+            const float* sink = c.sinks ? &sinks[static_cast<size_t>(r % c.heads)] : nullptr;
+            auto want = attend(q.data() + r * c.head_dim, s.k, s.v, position + r / c.heads, c, sink);
             for (size_t d = 0; d < want.size(); ++d) {
               ASSERT_NEAR(out[static_cast<size_t>(r * v_stride) + d], want[d], bound)
                   << "head_dim " << c.head_dim << " heads " << c.heads << " tokens " << c.tokens << " row " << r

@@ -121,6 +121,12 @@ void kv_append(const KvView& kv, int64_t position, const float* k, const float* 
   }
 }
 
+// cap * tanh(score / cap), to 2^-22 of cap.
+HEARTH_INLINE F32x16 soft_capped(F32x16 score, float cap) {
+  F32x16 e = exp(mul(score, set1(2.0f / cap)));
+  return sub(set1(cap), div(set1(2.0f * cap), add(e, set1(1.0f))));
+}
+
 // scores[head][16] of one page; two sums per head hide the latency of the multiply-add. `next`: what is fetched
 // meanwhile. Pages lie far apart, and the processor's own prefetcher starts anew at each.
 template <class Kv, int G>
@@ -192,6 +198,12 @@ void attend_heads(const DecodeAttention& a, int64_t head) {
     page = page < pages ? page : pages - 1;
     return page_of(kv, origin + page * kLanes) + (values ? kv.v_offset_bytes : 0);
   };
+  // Scores of the page at p without those of tokens outside [begin, end).
+  auto visible = [&](F32x16 score, int64_t p) {
+    if (a.end - p < kLanes) score = first_lanes(score, set1(kMinusInf), a.end - p);
+    if (p < a.begin) score = first_lanes(set1(kMinusInf), score, a.begin - p);
+    return score;
+  };
   F32x16 best[G];
   for (int g = 0; g < G; ++g) best[g] = set1(kMinusInf);
   for (int64_t p = origin; p < a.end; p += kLanes) {
@@ -200,10 +212,18 @@ void attend_heads(const DecodeAttention& a, int64_t head) {
     F32x16 score[G];
     page_scores<Kv, G>(page, next, q, kv.head_dim, score);
     for (int g = 0; g < G; ++g) {
-      if (a.end - p < kLanes) score[g] = first_lanes(score[g], set1(kMinusInf), a.end - p);
-      if (p < a.begin) score[g] = first_lanes(set1(kMinusInf), score[g], a.begin - p);
+      score[g] = visible(score[g], p);
       best[g] = max(score[g], best[g]);
       store(a.scratch + g * kKeySplit + (p - origin), score[g]);
+    }
+  }
+  if (a.soft_cap > 0) {
+    for (int g = 0; g < G; ++g) {
+      best[g] = soft_capped(best[g], a.soft_cap);
+      for (int64_t p = origin; p < a.end; p += kLanes) {
+        float* s = a.scratch + g * kKeySplit + (p - origin);
+        store(s, visible(soft_capped(load(s), a.soft_cap), p));
+      }
     }
   }
   for (int g = 0; g < G; ++g) {

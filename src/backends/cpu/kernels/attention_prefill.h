@@ -181,7 +181,10 @@ void attend_prefill_as(const PrefillAttention& a) {
   float* weights = products.rest;              // [padded][kKeyBlock]
   float* best = weights + padded * kKeyBlock;  // [padded]
   float* sums = best + padded;                 // [padded]
-  for (int64_t r = 0; r < padded; ++r) best[r] = kMinusInf, sums[r] = 0;
+  for (int64_t r = 0; r < padded; ++r) {       // a sink is as a key that was seen before all others
+    best[r] = a.sinks ? a.sinks[r % a.heads] : kMinusInf;
+    sums[r] = a.sinks ? 1.0f : 0.0f;
+  }
   memset(a.out, 0, static_cast<size_t>(padded * kv.v_stride) * sizeof(float));
 
   const int64_t last = a.position + a.queries - 1;
@@ -203,6 +206,10 @@ void attend_prefill_as(const PrefillAttention& a) {
     }
     products.scores(pages, weights);
     for (int64_t r = 0; r < rows; ++r) {
+      if (a.soft_cap > 0) {
+        float* s = weights + r * kKeyBlock;
+        for (int64_t t = 0; t < tokens; t += 16) store(s + t, soft_capped(load(s + t), a.soft_cap));
+      }
       const int64_t position = a.position + r / a.heads;
       int64_t high = position + 1 - block < tokens ? position + 1 - block : tokens;
       int64_t low = a.window > 0 && position - a.window + 1 > block ? position - a.window + 1 - block : 0;

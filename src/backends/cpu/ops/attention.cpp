@@ -1,5 +1,7 @@
 // Appends keys and values to their pages, then attends: per query in decode plans, per block of queries in prefill
 // plans. Norms of heads and rotations that passes fold into the op are done on the way.
+#include <cmath>
+
 #include "backends/cpu/step.h"
 #include "base/checked_math.h"
 
@@ -18,7 +20,8 @@ class AttentionStep : public CpuStep {
         v_(context.value(op.v)),
         out_(context.value(op.out)),
         heads_(op.heads),
-        scale_(op.scale) {
+        scale_(op.scale),
+        soft_cap_(op.soft_cap) {
     const KvGroup& group = context.kv.group(op.kv_group);
     kv_heads_ = group.kv_heads;
     head_dim_ = group.head_dim;
@@ -27,6 +30,7 @@ class AttentionStep : public CpuStep {
     share_ = heads_ / kv_heads_;
     chunk_ = std::min(share_, kMaxHeadGroup);
     chunks_ = ceil_div(share_, chunk_);
+    if (op.sinks) sinks_ = context.weights.vector(op.sinks);
     if (op.q_norm) q_norm_ = context.weights.vector(op.q_norm->weight), q_eps_ = op.q_norm->eps;
     if (op.k_norm) k_norm_ = context.weights.vector(op.k_norm->weight), k_eps_ = op.k_norm->eps;
     if (op.rope) rope_ = context.ropes[static_cast<size_t>(*op.rope)];
@@ -77,9 +81,10 @@ class AttentionStep : public CpuStep {
   const float *q_, *k_, *v_;
   float* out_;
   int64_t heads_, kv_heads_, head_dim_, v_stride_, window_;
-  float scale_;
-  int64_t share_;           // query heads of a kv head
-  int64_t chunk_, chunks_;  // taken so many at a time
+  float scale_, soft_cap_;
+  const float* sinks_ = nullptr;  // [heads]
+  int64_t share_;                 // query heads of a kv head
+  int64_t chunk_, chunks_;        // taken so many at a time
   const float *q_norm_ = nullptr, *k_norm_ = nullptr;
   float q_eps_ = 0, k_eps_ = 0;
   RopeTable rope_;
@@ -183,6 +188,7 @@ class DecodeAttentionStep : public AttentionStep {
                             .heads = task.heads,
                             .begin = std::max(first, from),
                             .end = std::min<int64_t>(info.position + 1, from + kKeySplit),
+                            .soft_cap = soft_cap_,
                             .scratch = at<float>(worker.scratch, scores_),
                             .max = to.max,
                             .sum = to.sum,
@@ -197,7 +203,9 @@ class DecodeAttentionStep : public AttentionStep {
   void write(const Task& task, const Partial& total) const {
     for (int64_t h = 0; h < task.heads; ++h) {
       float* to = out_ + (task.row * heads_ + task.first_head + h) * head_dim_;
-      float inverse = 1.0f / total.sum[h];
+      float sum = total.sum[h];
+      if (sinks_) sum += std::exp(sinks_[task.first_head + h] - total.max[h]);  // infinite: no value has any weight
+      float inverse = 1.0f / sum;
       for (int64_t d = 0; d < head_dim_; ++d) to[d] = total.out[h * v_stride_ + d] * inverse;
     }
   }
@@ -260,6 +268,8 @@ class PrefillAttentionStep : public AttentionStep {
                      .queries = queries,
                      .position = launch.row[row0].position,
                      .window = window_,
+                     .soft_cap = soft_cap_,
+                     .sinks = sinks_ ? sinks_ + first_head : nullptr,
                      .scratch = at<float>(worker.scratch, scratch_),
                      .out = result});
     for (int64_t r = 0; r < rows; ++r) {

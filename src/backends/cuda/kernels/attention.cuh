@@ -170,6 +170,19 @@ HEARTH_DEVICE void dequantize(uint32_t codes, __half2 scale, uint32_t& codes_01,
 
 // ---- softmax ----
 
+inline constexpr float kLog2e = 1.44269504f;
+
+// cap * tanh(score / cap), to 2^-21 of cap.
+HEARTH_DEVICE float soft_capped(float score, float cap) {
+  return cap - __fdividef(2 * cap, exp2_fast(score * __fdividef(2 * kLog2e, cap)) + 1);
+}
+
+// What the sink of a query head adds to the sum of p = exp(scale * (score - largest)). May be infinite: then no value
+// has any weight.
+HEARTH_DEVICE float sink_weight(const AttentionParams& p, int head, float largest) {
+  return p.sinks != nullptr ? exp2_fast(p.sinks[head] * kLog2e - largest * p.scale_log2) : 0.0f;
+}
+
 // Over the four lanes that share the rows of a product.
 HEARTH_DEVICE float quad_max(float v) {
   v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));

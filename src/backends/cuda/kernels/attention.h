@@ -26,7 +26,9 @@ struct AttentionParams {
   float* out;  // as q
   HeadNorm q_norm, k_norm;
   RopeView rope;
-  float scale_log2;  // of scores, times log2(e)
+  float scale_log2;    // of scores, times log2(e)
+  float soft_cap;      // of scores before they are scaled; 0: none
+  const float* sinks;  // [heads], of the size of scaled scores; nullptr: none
   int32_t heads;
   int32_t group;  // query heads of a kv head
   int32_t kv_group;

@@ -1,10 +1,13 @@
 // Attention of single rows over long sequences, which memory bounds: a sequence's visible pages are divided among
 // blocks, and each warp of a block streams pages of its own through shared memory. A block takes all query heads of a
-// kv head (up to 16, the rows of a matrix), so that keys and values are read once.
+// kv head (up to 16, the rows of a matrix), so that keys and values are read once. HEARTH_SOFT_CAP: whether scores are
+// capped.
 #include "backends/cuda/kernels/attention.cuh"
 
 namespace hearth::cuda {
 namespace {
+
+constexpr bool kSoftCap = HEARTH_SOFT_CAP;
 
 // Keys or values of a page in shared memory, and what a warp does with them. Lane = 4 * g + t holds, of the scores
 // [16 query heads][16 tokens] s[j][0, 1]: query g, tokens 8 * j + 2t, 8 * j + 2t + 1; s[j][2, 3]: query g + 8. Of the
@@ -186,10 +189,12 @@ HEARTH_DEVICE int riding_row(const StepView& step, int n) {
   return -1;
 }
 
-// Sums of `count` parts of one row and head, by one warp: in their order, so that the result does not depend on who
-// came first.
+// Sums of `count` parts of one row and head, from `item` on, by one warp: in their order, so that the result does not
+// depend on who came first.
 template <int kDim>
-HEARTH_DEVICE void combine(const float* partial, const PartScale* scales, int count, float scale_log2, float* out) {
+HEARTH_DEVICE void combine(const AttentionParams& p, int64_t item, int count, int head, float* out) {
+  const float* partial = p.partial + item * kDim;
+  const PartScale* scales = p.partial_scale + item;
   constexpr int kVector = kDim % 128 == 0 ? 4 : kDim % 64 == 0 ? 2 : 1;
   constexpr int kVectors = (kDim + 32 * kVector - 1) / (32 * kVector);  // of a lane
   const int lane = threadIdx.x % 32;
@@ -200,7 +205,7 @@ HEARTH_DEVICE void combine(const float* partial, const PartScale* scales, int co
   for (int base = 0; base < count; base += 32) {
     float weight = 0;
     if (base + lane < count) {
-      weight = exp2_fast((__ldcg(&scales[base + lane].largest) - largest) * scale_log2);
+      weight = exp2_fast((__ldcg(&scales[base + lane].largest) - largest) * p.scale_log2);
       total += weight * __ldcg(&scales[base + lane].sum);
     }
     const int n = min(32, count - base);
@@ -224,7 +229,7 @@ HEARTH_DEVICE void combine(const float* partial, const PartScale* scales, int co
       }
     }
   }
-  total = warp_sum(total);
+  total = warp_sum(total) + sink_weight(p, head, largest);
 #pragma unroll
   for (int v = 0; v < kVectors; ++v) {
     const int d = (lane + 32 * v) * kVector;
@@ -367,6 +372,13 @@ HEARTH_DEVICE void decode(const AttentionParams& p) {
       __syncwarp();
       start_keys(i + kStages);
 
+      if constexpr (kSoftCap) {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) s[j][e] = soft_capped(s[j][e], p.soft_cap);
+        }
+      }
       if (low > 0 || high < kPageRows - 1) {
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
@@ -447,6 +459,7 @@ HEARTH_DEVICE void decode(const AttentionParams& p) {
         sum += weight * sums[(w * kQueryRows + query) * kSumStride + d];
       }
       if (parts == 1) {
+        all += sink_weight(p, first_head + query, top);
         p.out[(static_cast<int64_t>(row) * p.heads + first_head + query) * kDim + d] = sum / all;
       } else {
         const int64_t to = (static_cast<int64_t>(item) * p.heads + first_head + query) * p.splits + part;
@@ -460,9 +473,9 @@ HEARTH_DEVICE void decode(const AttentionParams& p) {
       uint32_t* done = p.done + item * static_cast<int>(gridDim.y) + blockIdx.y;
       if (is_last_block(done, static_cast<uint32_t>(parts), last)) {
         for (int r = warp; r < used; r += kWarps) {
-          const int64_t from = (static_cast<int64_t>(item) * p.heads + first_head + r) * p.splits;
-          combine<kDim>(p.partial + from * kDim, p.partial_scale + from, parts, p.scale_log2,
-                        p.out + (static_cast<int64_t>(row) * p.heads + first_head + r) * kDim);
+          const int head = first_head + r;
+          combine<kDim>(p, (static_cast<int64_t>(item) * p.heads + head) * p.splits, parts, head,
+                        p.out + (static_cast<int64_t>(row) * p.heads + head) * kDim);
         }
       }
     }

@@ -1,6 +1,7 @@
 // Attention of many rows of a sequence, which arithmetic bounds. A block takes a tile of 64 query rows for one query
 // head, or for two of the same kv head; each of its four warps takes 16 of the rows. Blocks of keys and values come
 // through shared memory, the next while this one is worked on; scores stay in registers (online softmax).
+// HEARTH_SOFT_CAP: whether scores are capped.
 #include "backends/cuda/kernels/attention.cuh"
 
 namespace hearth::cuda {
@@ -9,6 +10,7 @@ namespace {
 template <KvFormat kFormat, int kDim, int kHeads>
 constexpr PrefillShape kPrefillShape = prefill_shape(kFormat, kDim, kHeads);
 
+constexpr bool kSoftCap = HEARTH_SOFT_CAP;
 constexpr int kThreads = 32 * kAttentionWarps;
 
 // Grid: (query heads / kHeads, tiles or as many as there is room for).
@@ -149,6 +151,16 @@ HEARTH_DEVICE void prefill(const AttentionParams& p) {
             }
           }
         }
+        if constexpr (kSoftCap) {
+#pragma unroll
+          for (int m = 0; m < kHeads; ++m) {
+#pragma unroll
+            for (int j = 0; j < kInner / 8; ++j) {
+#pragma unroll
+              for (int e = 0; e < 4; ++e) s[m][j][e] = soft_capped(s[m][j][e], p.soft_cap);
+            }
+          }
+        }
         if (token + kInner - 1 > top || (p.kv.window > 0 && token <= top + 15 - p.kv.window)) {
 #pragma unroll
           for (int j = 0; j < kInner / 8; ++j) {
@@ -223,7 +235,7 @@ HEARTH_DEVICE void prefill(const AttentionParams& p) {
     for (int m = 0; m < kHeads; ++m) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const float scale = 1.0f / quad_sum(total[m][r]);
+        const float scale = 1.0f / (quad_sum(total[m][r]) + sink_weight(p, head + m, largest[m][r]));
         const int row = 16 * warp + g + 8 * r;
         if (row >= tile.rows) continue;
         float* to = p.out + (static_cast<int64_t>(tile.first_row + row) * p.heads + head + m) * kDim + 2 * t;

@@ -99,7 +99,9 @@ extern "C" __global__ void __launch_bounds__(32 * kAttentionWarps)
     float now = largest;
 #pragma unroll
     for (int i = 0; i < kTokens; ++i) {
-      score[i] = i >= low && i < high ? warp_sum(score[i]) : -INFINITY;
+      score[i] = warp_sum(score[i]);
+      if (p.soft_cap > 0) score[i] = soft_capped(score[i], p.soft_cap);
+      if (i < low || i >= high) score[i] = -INFINITY;
       now = fmaxf(now, score[i]);
     }
     const float keep = exp2f((largest - now) * p.scale_log2);
@@ -131,6 +133,7 @@ extern "C" __global__ void __launch_bounds__(32 * kAttentionWarps)
     weight[w] = exp2f((warp_largest[w] - top) * p.scale_log2);  // 0 for a warp that saw nothing
     all += weight[w] * warp_total[w];
   }
+  all += sink_weight(p, head, top);
   for (int d = static_cast<int>(threadIdx.x); d < dim; d += 32 * kAttentionWarps) {
     float s = 0;
 #pragma unroll

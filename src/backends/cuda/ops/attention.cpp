@@ -68,6 +68,8 @@ Result<void> prepare(const AttentionOp& op, PrepareContext& context) {
                     .k_norm = head_norm(op.k_norm, context),
                     .rope = op.rope ? context.ropes[static_cast<size_t>(*op.rope)] : RopeView{},
                     .scale_log2 = static_cast<float>(static_cast<double>(op.scale) * std::numbers::log2e),
+                    .soft_cap = op.soft_cap / op.scale,
+                    .sinks = op.sinks ? context.weights.vector(op.sinks) : nullptr,
                     .heads = static_cast<int32_t>(op.heads),
                     .kv_group = op.kv_group};
   p.group = p.heads / p.kv.kv_heads;
@@ -121,7 +123,7 @@ Result<void> prepare(const AttentionOp& op, PrepareContext& context) {
   if (!decode) {
     const int query_heads = p.group % 2 == 0 && dim <= 128 ? 2 : 1;
     HEARTH_TRY(add(context,
-                   {.file = "attention_prefill",
+                   {.file = op.soft_cap > 0 ? "attention_prefill_capped" : "attention_prefill",
                     .kernel = fmt::format("{}_x{}", kernel_name("prefill", p.kv), query_heads),
                     .grid = {op.heads / query_heads, 2 * ceil_div<int64_t>(bucket.rows, kTileRows), 1},
                     .shared_bytes = prefill_shape(p.kv.format, p.kv.head_dim, query_heads).shared_bytes},
@@ -131,7 +133,7 @@ Result<void> prepare(const AttentionOp& op, PrepareContext& context) {
   // Most steps of prefill have no riding rows; blocks that find none should be few.
   constexpr int64_t kRidingBlocks = 8;
   return add(context,
-             {.file = "attention_decode",
+             {.file = op.soft_cap > 0 ? "attention_decode_capped" : "attention_decode",
               .kernel = kernel_name("decode", p.kv),
               .grid = {p.splits, tiles, decode ? bucket.rows : std::min(decode_rows, kRidingBlocks)},
               .threads = 32 * shape.warps,

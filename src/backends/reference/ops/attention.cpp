@@ -40,16 +40,18 @@ void attend(std::span<const float> q, const SequenceRows& sequence, int64_t posi
   for (int64_t h = 0; h < op.heads; ++h) {
     std::span<const float> query = q.subspan(static_cast<size_t>(h) * head_dim, head_dim);
     size_t kv_begin = static_cast<size_t>(h / (op.heads / group.kv_heads)) * head_dim;
-    double largest = -INFINITY;
+    double sink = op.sinks ? step.weights[op.sinks][static_cast<size_t>(h)] : -INFINITY;
+    double largest = sink;
     for (int64_t j = first; j <= position; ++j) {
       auto key = kv.key(op.kv_layer, page_of(sequence, op, j), j % kPageTokens).subspan(kv_begin, head_dim);
       double score = 0;
       for (size_t d = 0; d < head_dim; ++d) score += static_cast<double>(query[d]) * key[d];
       score *= op.scale;
+      if (op.soft_cap > 0) score = op.soft_cap * std::tanh(score / op.soft_cap);
       p[static_cast<size_t>(j - first)] = score;
       largest = std::max(largest, score);
     }
-    double total = 0;
+    double total = std::exp(sink - largest);
     std::ranges::fill(sum, 0.0);
     for (int64_t j = first; j <= position; ++j) {
       double weight = std::exp(p[static_cast<size_t>(j - first)] - largest);
