@@ -1,5 +1,6 @@
 #include "support/child.h"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +17,10 @@ bool can_limit_address_space() {
   return false;
 #endif
 #endif
-  return true;
+  constexpr size_t kMore = size_t{64} << 20;
+  return run_with_address_space(kMore, [] {
+           return mmap(nullptr, 2 * kMore, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? 0 : 1;
+         }) == 0;
 }
 
 int run_with_address_space(size_t more_bytes, const std::function<int()>& body) {

@@ -6,7 +6,7 @@
 
 namespace hearth::testing {
 
-// False under sanitizers, which map more than any limit.
+// False under sanitizers, which map more than any limit, and in emulators, which ignore it.
 bool can_limit_address_space();
 
 // What `body` returned (0 to 99) in a child that could map `more_bytes` beside what was mapped already; 100 when there
