@@ -28,10 +28,17 @@ Result<Kernel> Kernels::get(std::string_view file, const std::string& name, size
   Kernel kernel{.name = name};
   HEARTH_TRY(driver.check(driver.cuModuleGetFunction(&kernel.function, found->second, name.c_str()),
                           fmt::format("find the kernel {} of \"{}\"", name, file)));
-  int compiled_for = 0;
-  HEARTH_TRY(driver.check(driver.cuFuncGetAttribute(&compiled_for, CU_FUNC_ATTRIBUTE_PTX_VERSION, kernel.function),
-                          "ask what the kernel " + name + " was compiled for"));
-  kernel.waits = compiled_for >= 90;
+  HEARTH_TRY(
+      driver.check(driver.cuFuncGetAttribute(&kernel.compiled_for, CU_FUNC_ATTRIBUTE_PTX_VERSION, kernel.function),
+                   "ask what the kernel " + name + " was compiled for"));
+  const DeviceProperties& gpu = device_.properties();
+  if (shared_bytes > gpu.shared_bytes) {
+    return fail(ErrorCode::kUnsupported,
+                "cannot run the kernel {} on {}: it was compiled for compute capability {}.{} and needs {} KiB of "
+                "shared memory for a block, of {} KiB; build with -D HEARTH_CUDA_ARCHITECTURES={}",
+                name, gpu.name, kernel.compiled_for / 10, kernel.compiled_for % 10, shared_bytes >> 10,
+                gpu.shared_bytes >> 10, gpu.capability);
+  }
   // The limit holds for every launch of the kernel, also for those that were recorded before.
   size_t& most = shared_bytes_[kernel.function];
   if (shared_bytes > std::max(most, size_t{48} << 10)) {
@@ -41,6 +48,14 @@ Result<Kernel> Kernels::get(std::string_view file, const std::string& name, size
     most = shared_bytes;
   }
   return kernel;
+}
+
+Result<int> Kernels::compiled_for() {
+  if (!compiled_for_) {  // one list of architectures for all files
+    HEARTH_ASSIGN(const Kernel kernel, get("elementwise", "quantize_rows", 0));
+    compiled_for_ = kernel.compiled_for;
+  }
+  return *compiled_for_;
 }
 
 Result<int> Kernels::blocks_per_processor(const Kernel& kernel, int threads, size_t shared_bytes) const {
@@ -63,7 +78,7 @@ Result<void> Launch::enqueue(const Device& device) const {
   config.sharedMemBytes = static_cast<unsigned>(shared_bytes);
   config.hStream = device.stream();
   config.attrs = &attribute;
-  config.numAttrs = dependent && kernel.waits ? 1 : 0;
+  config.numAttrs = dependent && kernel.waits() ? 1 : 0;
   void* arguments[] = {const_cast<std::byte*>(params.data())};
   return device.driver().check(device.driver().cuLaunchKernelEx(&config, kernel.function, arguments, nullptr),
                                "start the kernel " + kernel.name);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,9 +27,11 @@ std::span<const int> kernel_architectures();
 struct Kernel {
   CUfunction function = nullptr;
   std::string name;
-  // Its code waits for the kernel before it (grid_wait in device.cuh). What is compiled for older GPUs does not, also
-  // when the driver has made code for a new one of it.
-  bool waits = false;
+  // The compute capability that its code is for, 90 for 9.0: less than the device's when the driver has compiled code
+  // for an older GPU.
+  int compiled_for = 0;
+  // Its code waits for the kernel before it (grid_wait in device.cuh).
+  bool waits() const { return compiled_for >= 90; }
 };
 
 // The kernels of one device; a file is loaded when its first kernel is asked for.
@@ -42,12 +45,15 @@ class Kernels {
   // `shared_bytes`: most dynamic shared memory that it will be started with. Fails when the file has no such kernel (a
   // bug), or no code for this device.
   Result<Kernel> get(std::string_view file, const std::string& name, size_t shared_bytes);
+  // Kernel::compiled_for of all kernels.
+  Result<int> compiled_for();
   // How many blocks of it run on a multiprocessor at a time.
   Result<int> blocks_per_processor(const Kernel& kernel, int threads, size_t shared_bytes) const;
 
  private:
   const Device& device_;
   std::map<std::string_view, CUmodule> modules_;
+  std::optional<int> compiled_for_;
   std::map<CUfunction, size_t> shared_bytes_;  // that a kernel may be started with, where that is more than 48 KiB
 };
 

@@ -60,15 +60,15 @@ Result<std::unique_ptr<DeviceModel>> load(Backend& backend) {
 }
 
 // One step of as many rows as the bucket has, and its logits.
-Result<void> run(Executable& executable, int64_t rows) {
+Result<void> run(Executable& executable, int64_t rows, const Graph& graph = small_model().graph()) {
   std::vector<int32_t> pages(static_cast<size_t>(rows / kPageTokens + 1), 0), tokens(static_cast<size_t>(rows), 1);
   StepSequence sequence{.rows = static_cast<int32_t>(rows)};
-  sequence.pages.emplace_back(pages);
+  sequence.pages.assign(graph.kv_groups.size(), pages);
   const int32_t last = static_cast<int32_t>(rows) - 1;
   HEARTH_TRY(
       executable.launch({.tokens = tokens, .sequences = std::span(&sequence, 1), .logit_rows = std::span(&last, 1)}));
   HEARTH_TRY(executable.wait());
-  std::vector<float> logits(kVocab);
+  std::vector<float> logits(static_cast<size_t>(graph.value(graph.logits).cols));
   return executable.read_logits(0, logits);
 }
 
@@ -143,6 +143,77 @@ TEST(CudaDriver, OnlyKernelsThatWaitStartEarly) {
     EXPECT_GT(fake.kernels_run(), 0);
     EXPECT_EQ(fake.dependent_launches() > 0, compiled_for >= 90) << compiled_for;
   }
+}
+
+// Runs steps of all sizes that have kernels of their own.
+Result<void> run_steps(const cuda::Driver& driver, const Graph& graph, KvType kv_type) {
+  HEARTH_TRY(verify(graph));
+  HEARTH_ASSIGN(auto backend, cuda::make_backend(driver, {}, std::nullopt));
+  HEARTH_ASSIGN(auto model, backend->load(graph, {.kv_type = kv_type,
+                                                  .kv_pages = std::vector<int64_t>(graph.kv_groups.size(), kPages)}));
+  for (const Bucket& bucket : {Bucket{PlanKind::kDecode, 1}, Bucket{PlanKind::kDecode, 2}, Bucket{PlanKind::kDecode, 4},
+                               Bucket{PlanKind::kDecode, 8}, Bucket{PlanKind::kDecode, 16},
+                               Bucket{PlanKind::kDecode, 64}, Bucket{PlanKind::kPrefill, 128}}) {
+    const Plan plan = make_single_lane_plan(graph, bucket);
+    HEARTH_ASSIGN(auto executable, model->record(plan));
+    HEARTH_TRY(run(*executable, bucket.rows, graph));
+  }
+  return {};
+}
+
+// GPUs differ in how much a block may have. Code for one runs on it, and the driver's code from 8.0 on all.
+TEST(CudaDriver, BlocksHaveTheSharedMemoryThatTheyTake) {
+  for (const auto [capability, compiled_for] :
+       {std::pair{80, 80}, {86, 80}, {86, 86}, {89, 89}, {90, 80}, {90, 90}, {100, 80}, {120, 80}, {120, 120}}) {
+    FakeDriver fake(Gpus{{.capability = capability}});
+    fake.compiled_for = compiled_for;
+    const std::string gpu = fmt::format("code for {} on {}", compiled_for, capability);
+    for (const int64_t cols : {256, 768, 4096, 12288, 16384, 28672}) {
+      GraphMaker m;
+      ValueId x, sum;
+      for (const FormatId format : all_formats()) {
+        if (cols % format_info(format).block_elems != 0) continue;
+        auto zeros = [&](const char* name) {
+          const std::vector<std::byte> bytes(static_cast<size_t>(kVocab) * row_bytes(format, cols));
+          return m.native_weight(name, kVocab, cols, bytes, format);
+        };
+        const ValueId row = m.embed("embed", zeros("table"));
+        x = x ? m.sum("sum", x, row) : row;
+        const ValueId y = m.linear("linear", x, zeros("weight"));
+        sum = sum ? m.sum("sum", sum, y) : y;
+      }
+      m.finish(sum);
+      const Result<void> ran = run_steps(fake.driver(), m.graph, KvType::kF16);
+      EXPECT_TRUE(ran) << gpu << ", " << cols << " columns: " << ran.error().message;
+    }
+    for (const int64_t head_dim : {32, 64, 80, 96, 112, 128, 256, 320, 1024}) {
+      for (const int64_t heads : {1, 2, 20}) {
+        GraphMaker m;
+        m.graph.kv_groups = {{.layers = 1, .kv_heads = 1, .head_dim = head_dim}};
+        auto rows = [&](const char* name, int64_t count) {
+          const std::vector<float> zeros(static_cast<size_t>(kVocab * count * head_dim));
+          return m.embed(name, m.weight(name, kVocab, count * head_dim, zeros));
+        };
+        m.finish(m.attention(
+            "attention", {.q = rows("q", heads), .k = rows("k", 1), .v = rows("v", 1), .heads = heads, .scale = 1}));
+        for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kQ8}) {
+          if (kv_type == KvType::kQ8 && head_dim % 32 != 0) continue;
+          const Result<void> ran = run_steps(fake.driver(), m.graph, kv_type);
+          EXPECT_TRUE(ran) << gpu << ", " << heads << " heads of " << head_dim << ": " << ran.error().message;
+        }
+      }
+    }
+    expect_clean(fake, gpu);
+  }
+}
+
+TEST(CudaDriver, CodeWithLargerBlocksThanTheGpuHasIsRefused) {
+  FakeDriver fake(Gpus{{.capability = 120}});
+  const Result<void> result = use_everything(fake.driver(), {});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(result.error().message.find("HEARTH_CUDA_ARCHITECTURES=120"), std::string::npos) << result.error().message;
+  expect_clean(fake, "at the end");
 }
 
 TEST(CudaDriver, TheFakeRunsAModel) {

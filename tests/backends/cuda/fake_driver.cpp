@@ -119,6 +119,12 @@ FakeCalls& calls() {
   return *FakeCalls::instance();
 }
 
+// Shared memory that a block may have.
+int block_bytes(int capability) {
+  const int major = capability / 10;
+  return (major == 9 || major == 10 ? 227 : capability == 80 || capability == 87 ? 163 : 99) << 10;
+}
+
 CUcontext context_of(int device) { return reinterpret_cast<CUcontext>(static_cast<uintptr_t>(device) + 1); }
 
 }  // namespace
@@ -174,7 +180,7 @@ FakeDriver::FakeDriver(Gpus gpus) : gpus_(std::move(gpus)) {
         *value = 132;
         break;
       case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-        *value = 227 << 10;
+        *value = block_bytes(capability);
         break;
       default:
         *value = 50 << 20;
@@ -398,6 +404,12 @@ FakeDriver::FakeDriver(Gpus gpus) : gpus_(std::move(gpus)) {
     if (config->gridDimX == 0 || config->gridDimY == 0 || config->gridDimZ == 0 || config->blockDimX == 0 ||
         config->blockDimX > 1024 || config->gridDimY > 65535 || config->gridDimZ > 65535) {
       calls().misuse("a kernel is started in an impossible shape");
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    // Kernels declare up to 1 KiB themselves.
+    if (config->sharedMemBytes + 1024 >
+        static_cast<unsigned>(block_bytes(calls().fake.gpus_[static_cast<size_t>(FakeCalls::current)].capability))) {
+      calls().misuse("a block is given more shared memory than the GPU has");
       return CUDA_ERROR_INVALID_VALUE;
     }
     if (config->numAttrs > 0) ++calls().fake.dependent_launches_;

@@ -249,6 +249,7 @@ HEARTH_DEVICE void decode(const AttentionParams& p) {
   constexpr DecodeShape kShape = kDecodeShape<kFormat, kDim>;
   constexpr int kWarps = kShape.warps, kStages = kShape.stages, kPartBytes = kShape.part_bytes;
   constexpr int kSumStride = kDim + 8;  // floats; rows of a quarter warp begin in different banks
+  static_assert(kShape.shared_bytes <= most_shared_bytes(kCompiledFor));
   static_assert(kPartBytes % 16 == 0 && kWarps * kQueryRows * kSumStride * 4 <= kShape.ring_bytes);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 

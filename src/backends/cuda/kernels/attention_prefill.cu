@@ -18,6 +18,7 @@ template <KvFormat kFormat, int kDim, int kHeads>
 HEARTH_DEVICE void prefill(const AttentionParams& p) {
   using Rows = Tile<kDim>;
   constexpr PrefillShape kShape = kPrefillShape<kFormat, kDim, kHeads>;
+  static_assert(kShape.shared_bytes <= most_shared_bytes(kCompiledFor));
   constexpr int kTokens = kShape.tokens, kPages = kTokens / kPageRows;
   constexpr int kValues = kTokens * kDim * 2;  // where V begins in a stage
   constexpr int kPartBytes = kShape.part_bytes;

@@ -12,6 +12,8 @@ namespace hearth::cuda {
 
 #define HEARTH_DEVICE __device__ __forceinline__
 
+inline constexpr int kCompiledFor = __CUDA_ARCH__ / 10;  // 90: compute capability 9.0
+
 // ---- order of kernels: a kernel may start while the one before it drains ----
 
 // Waits until the kernel before this one is complete and what it wrote can be read. Every kernel calls it, with all its

@@ -8,6 +8,7 @@ namespace hearth::cuda {
 template <class F>
 HEARTH_DEVICE void embed_int(const LinearParams& p) {
   extern __shared__ __align__(128) uint8_t shared[];
+  static_assert(kEmbedWarps * F::kUnitBytes <= most_shared_bytes(kCompiledFor));
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, block = lane / 4, t = lane % 4;
   uint8_t* stage = shared + warp * F::kUnitBytes;
   const int row = blockIdx.x;

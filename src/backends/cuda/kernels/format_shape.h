@@ -1,6 +1,8 @@
 // Formats as the kernels of linear_*.cu know them: what host and device must agree on.
 #pragma once
 
+#include "backends/cuda/kernels/params.h"
+
 namespace hearth::cuda {
 
 enum class Scales { kHalf, kHalfMin, kHalf64, kSixBit, kByte, kNibble, kSix16, kSix32, kE8M0, kE4M3 };
@@ -93,21 +95,35 @@ struct HalfShape {
                       X(NF4, 4, 0, 0, Scales::kHalf64, Table::kNf4)
 // clang-format on
 
-// ---- shapes of the kernels ----
+// ---- shapes of the kernels, by what they were compiled for ----
 
-inline constexpr int kGemvWarps = 16;
-inline constexpr int kGemvThreads = 32 * kGemvWarps;
+constexpr int gemv_warps(int compiled_for) { return has_large_blocks(compiled_for) ? 16 : 8; }
 inline constexpr int kGemvStages = 2;  // of the ring of weights of a warp
-constexpr int gemv_ring_bytes(int unit_bytes) { return kGemvWarps * kGemvStages * unit_bytes; }
+constexpr int gemv_ring_bytes(int unit_bytes, int compiled_for) {
+  return gemv_warps(compiled_for) * kGemvStages * unit_bytes;
+}
 
-inline constexpr int kGemmWarps = 8;
-inline constexpr int kGemmThreads = 32 * kGemmWarps;
-inline constexpr int kGemmXStages = 4;
-// Units in flight: as far ahead as x.
-constexpr int gemm_unit_stages(int unit_cols) { return unit_cols == 64 ? kGemmXStages : 2; }
-constexpr int gemm_warp_bytes(int unit_cols, int unit_bytes) { return gemm_unit_stages(unit_cols) * 2 * unit_bytes; }
-constexpr int gemm_shared_bytes(int unit_cols, int unit_bytes, int tokens) {
-  return kGemmWarps * gemm_warp_bytes(unit_cols, unit_bytes) + kGemmXStages * tokens * 128;
+// Rows of x of the largest gemm tile.
+constexpr int gemm_most_tokens(int compiled_for) { return has_large_blocks(compiled_for) ? 128 : 64; }
+inline constexpr int kGemmMostWarps = 8;
+struct GemmShape {
+  int warps;
+  int x_stages;     // of the ring of x
+  int unit_stages;  // of the ring of weights of a warp: as far ahead as x
+  int warp_bytes;   // of that ring
+  int shared_bytes;
+};
+// The most warps, then the longest rings, that fit.
+constexpr GemmShape gemm_shape(int unit_cols, int unit_bytes, int tokens, int compiled_for) {
+  for (int warps = kGemmMostWarps; warps >= 4; warps /= 2) {
+    for (int stages = 4; stages >= 2; --stages) {
+      GemmShape s{warps, stages, unit_cols == 64 ? stages : 2, 0, 0};
+      s.warp_bytes = s.unit_stages * 2 * unit_bytes;
+      s.shared_bytes = warps * s.warp_bytes + stages * tokens * 128;
+      if (s.shared_bytes <= most_shared_bytes(compiled_for)) return s;
+    }
+  }
+  return {};  // there is no such kernel
 }
 
 inline constexpr int kFloatThreads = 256;

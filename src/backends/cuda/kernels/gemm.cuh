@@ -1,10 +1,10 @@
 // x W^T for many rows of x, with f16 products and f32 sums: weights are decoded to f16 in the registers that the matrix
 // unit reads, each once for all rows of the block's tile.
 //
-// A block computes 256 columns of the output (two panels of W to each of its eight warps; with glu a panel of gate and
-// the same of up) for kTokens rows of x. Steps of 64 columns of x come through a ring in shared memory; weights come a
-// unit at a time to the warp that needs them. A tile may be divided among several blocks along the columns of x: the
-// last to be done adds the parts in their order.
+// A block computes kTokens rows of 256 columns of the output, or 128 where blocks have less memory (two panels of W to
+// each of its warps; with glu a panel of gate and the same of up). Steps of 64 columns of x come through a ring in
+// shared memory; weights come a unit at a time to the warp that needs them. A tile may be divided among several blocks
+// along the columns of x: the last to be done adds the parts in their order.
 #pragma once
 
 #include "backends/cuda/kernels/formats.cuh"
@@ -68,15 +68,16 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ bool last;
   constexpr int kSteps = F::kUnitCols / 64;  // of a unit
-  constexpr int kUnitStages = gemm_unit_stages(F::kUnitCols);
-  constexpr int kWarpBytes = gemm_warp_bytes(F::kUnitCols, F::kUnitBytes);
+  constexpr GemmShape kShape = gemm_shape(F::kUnitCols, F::kUnitBytes, kTokens, kCompiledFor);
+  constexpr int kWarps = kShape.warps, kThreads = 32 * kWarps, kXStages = kShape.x_stages;
+  static_assert(kWarps > 0);
   constexpr int kColumnTiles = kTokens / 8;
   constexpr int kXStageBytes = kTokens * 128;
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int first_row = blockIdx.x * kTokens;
-  uint8_t* units = shared + warp * kWarpBytes;
-  uint8_t* x_ring = shared + kGemmWarps * kWarpBytes;
+  uint8_t* units = shared + warp * kShape.warp_bytes;
+  uint8_t* x_ring = shared + kWarps * kShape.warp_bytes;
 
   // This warp's panels.
   const bool glu = p.glu != kNoActivation;
@@ -84,7 +85,7 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
   int part_of[2], col_of[2];
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const int task = glu ? blockIdx.y * kGemmWarps + warp : (blockIdx.y * kGemmWarps + warp) * 2 + i;
+    const int task = glu ? blockIdx.y * kWarps + warp : (blockIdx.y * kWarps + warp) * 2 + i;
     const int part = glu ? i : part_of_panel(p, task);
     const int local = glu ? task : task - p.parts[part].first_panel;
     part_of[i] = part;
@@ -97,7 +98,7 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
   auto load_weights = [&](int step) {
     if (step >= steps || step % kSteps != 0) return;
     const int unit = step / kSteps;
-    const uint32_t to = shared_address(units) + unit % kUnitStages * 2 * F::kUnitBytes;
+    const uint32_t to = shared_address(units) + unit % kShape.unit_stages * 2 * F::kUnitBytes;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (panel[i] != nullptr) F::load(to + i * F::kUnitBytes, panel[i], p, first_unit + unit, lane);
@@ -106,13 +107,13 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
   int rows = 0;
   auto load_x = [&](int step) {
     if (step >= steps) return;
-    const uint32_t to = shared_address(x_ring) + step % kGemmXStages * kXStageBytes;
+    const uint32_t to = shared_address(x_ring) + step % kXStages * kXStageBytes;
     const int first_col = first_unit * F::kUnitCols + step * 64;
     // Eight pieces of 16 bytes to a row of 64 columns. Odd rows have their halves swapped, for the banks.
 #pragma unroll
-    for (int i = 0; i < kTokens * 8; i += kGemmThreads) {
+    for (int i = 0; i < kTokens * 8; i += kThreads) {
       const int row = (i + threadIdx.x) / 8, piece = threadIdx.x % 8;
-      if (kTokens * 8 < kGemmThreads && row >= kTokens) break;
+      if (kTokens * 8 < kThreads && row >= kTokens) break;
       const bool there = first_row + row < rows;
       const uint16_t* from =
           p.halves.values + static_cast<size_t>(there ? first_row + row : 0) * p.halves.stride + first_col + piece * 8;
@@ -120,7 +121,7 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
     }
   };
 
-  constexpr int kAhead = kGemmXStages - 1;
+  constexpr int kAhead = kXStages - 1;
 #pragma unroll
   for (int i = 0; i < kAhead; ++i) load_weights(i);  // complete with the first group that is committed
   grid_wait();
@@ -140,7 +141,7 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
   float sums[2][kColumnTiles][4] = {};
   int step = 0;
   for (int unit = 0; unit < end_unit - first_unit; ++unit) {
-    const uint8_t* weights = units + unit % kUnitStages * 2 * F::kUnitBytes;
+    const uint8_t* weights = units + unit % kShape.unit_stages * 2 * F::kUnitBytes;
     for_each_index<kSteps>([&](auto step_of_unit) {
       [[maybe_unused]] constexpr int kStep = decltype(step_of_unit)::value;
       copy_async_wait<kAhead - 1>();
@@ -148,7 +149,7 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
       load_weights(step + kAhead);
       load_x(step + kAhead);
       copy_async_commit();
-      const uint8_t* x = x_ring + step % kGemmXStages * kXStageBytes;
+      const uint8_t* x = x_ring + step % kXStages * kXStageBytes;
       for_each_index<2>([&](auto half) {
         constexpr int kHalf = decltype(half)::value;
         uint32_t a[2][2][4];  // [panel][fragment]
@@ -180,12 +181,12 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
   if (p.splits > 1) {
     const int tile = blockIdx.y * gridDim.x + blockIdx.x;
     constexpr int kSums = 2 * kColumnTiles;  // float4 of a thread
-    auto* part = reinterpret_cast<float4*>(p.partial) + static_cast<size_t>(tile) * p.splits * kSums * kGemmThreads;
-    float4* own = part + static_cast<size_t>(blockIdx.z) * kSums * kGemmThreads + threadIdx.x;
+    auto* part = reinterpret_cast<float4*>(p.partial) + static_cast<size_t>(tile) * p.splits * kSums * kThreads;
+    float4* own = part + static_cast<size_t>(blockIdx.z) * kSums * kThreads + threadIdx.x;
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
       const float(&d)[4] = sums[i / kColumnTiles][i % kColumnTiles];
-      own[i * kGemmThreads] = {d[0], d[1], d[2], d[3]};
+      own[i * kThreads] = {d[0], d[1], d[2], d[3]};
     }
     if (!is_last_block(p.counters + tile, static_cast<uint32_t>(p.splits), last)) return;
 #pragma unroll
@@ -194,10 +195,10 @@ HEARTH_DEVICE void gemm(const LinearParams& p) {
       d[0] = d[1] = d[2] = d[3] = 0;
     }
     for (int s = 0; s < p.splits; ++s) {  // the loads of a part are on their way together
-      const float4* from = part + static_cast<size_t>(s) * kSums * kGemmThreads + threadIdx.x;
+      const float4* from = part + static_cast<size_t>(s) * kSums * kThreads + threadIdx.x;
 #pragma unroll
       for (int i = 0; i < kSums; ++i) {
-        const float4 v = __ldcg(from + i * kGemmThreads);
+        const float4 v = __ldcg(from + i * kThreads);
         float(&d)[4] = sums[i / kColumnTiles][i % kColumnTiles];
         d[0] += v.x, d[1] += v.y, d[2] += v.z, d[3] += v.w;
       }

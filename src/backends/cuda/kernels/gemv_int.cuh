@@ -16,6 +16,8 @@
 
 namespace hearth::cuda {
 
+inline constexpr int kGemvWarps = gemv_warps(kCompiledFor), kGemvThreads = 32 * kGemvWarps;
+
 // Where the next unit of a warp is: `panel` counts the block's own panels.
 struct UnitCursor {
   int panel, unit;
@@ -57,6 +59,8 @@ HEARTH_DEVICE void gemv_int(const LinearParams& p) {
   constexpr int kSetBlocks = kGroups * F::kGroup < 32 ? 1 : kGroups * F::kGroup / 32;
   constexpr int kRows = kTokens * kTiles;
   constexpr int kStages = kGemvStages;
+  static_assert(gemv_ring_bytes(F::kUnitBytes, kCompiledFor) + 2 * kGemvWarps * 16 * kRows * 4 <=
+                most_shared_bytes(kCompiledFor));
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   uint8_t* ring = shared + warp * (kStages * F::kUnitBytes);

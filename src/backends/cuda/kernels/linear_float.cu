@@ -18,14 +18,14 @@ extern "C" __global__ void __launch_bounds__(kFloatThreads) gemv_8(const __grid_
   gemv_float<HEARTH_CONCAT(Float, HEARTH_FORMAT), 8>(p);
 }
 #ifdef HEARTH_GEMM
-extern "C" __global__ void __launch_bounds__(kGemmThreads) gemm_16(const __grid_constant__ LinearParams p) {
+extern "C" __global__ void __launch_bounds__(32 * kGemmMostWarps) gemm_16(const __grid_constant__ LinearParams p) {
   gemm<HEARTH_FORMAT, 16>(p);
 }
-extern "C" __global__ void __launch_bounds__(kGemmThreads) gemm_64(const __grid_constant__ LinearParams p) {
+extern "C" __global__ void __launch_bounds__(32 * kGemmMostWarps) gemm_64(const __grid_constant__ LinearParams p) {
   gemm<HEARTH_FORMAT, 64>(p);
 }
-extern "C" __global__ void __launch_bounds__(kGemmThreads, 1) gemm_128(const __grid_constant__ LinearParams p) {
-  gemm<HEARTH_FORMAT, 128>(p);
+extern "C" __global__ void __launch_bounds__(32 * kGemmMostWarps, 1) gemm_128(const __grid_constant__ LinearParams p) {
+  if constexpr (gemm_most_tokens(kCompiledFor) >= 128) gemm<HEARTH_FORMAT, 128>(p);
 }
 #endif
 

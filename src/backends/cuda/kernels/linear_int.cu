@@ -24,14 +24,14 @@ extern "C" __global__ void __launch_bounds__(kGemvThreads, 1) gemv_4(const __gri
 extern "C" __global__ void __launch_bounds__(kGemvThreads, 1) gemv_8(const __grid_constant__ LinearParams p) {
   gemv_int<Format, 4, 2, false>(p);
 }
-extern "C" __global__ void __launch_bounds__(kGemmThreads) gemm_16(const __grid_constant__ LinearParams p) {
+extern "C" __global__ void __launch_bounds__(32 * kGemmMostWarps) gemm_16(const __grid_constant__ LinearParams p) {
   gemm<Format, 16>(p);
 }
-extern "C" __global__ void __launch_bounds__(kGemmThreads) gemm_64(const __grid_constant__ LinearParams p) {
+extern "C" __global__ void __launch_bounds__(32 * kGemmMostWarps) gemm_64(const __grid_constant__ LinearParams p) {
   gemm<Format, 64>(p);
 }
-extern "C" __global__ void __launch_bounds__(kGemmThreads, 1) gemm_128(const __grid_constant__ LinearParams p) {
-  gemm<Format, 128>(p);
+extern "C" __global__ void __launch_bounds__(32 * kGemmMostWarps, 1) gemm_128(const __grid_constant__ LinearParams p) {
+  if constexpr (gemm_most_tokens(kCompiledFor) >= 128) gemm<Format, 128>(p);
 }
 
 }  // namespace hearth::cuda

@@ -7,6 +7,12 @@ namespace hearth::cuda {
 
 inline constexpr int kPageRows = 16;  // tokens of a KV page (kPageTokens)
 
+// Code for compute capability 9 and 10 may count on 227 KiB of shared memory for a block. All other code, also that
+// for 8.0, stays within the 99 KiB that all GPUs from 8.0 on have: drivers compile it for those that are newer.
+constexpr bool has_large_blocks(int compiled_for) { return compiled_for >= 90 && compiled_for < 110; }
+// Dynamic shared memory that a block may be started with; 1 KiB is left for what kernels declare themselves.
+constexpr int most_shared_bytes(int compiled_for) { return (has_large_blocks(compiled_for) ? 226 : 98) << 10; }
+
 enum ActivationKind : int32_t { kNoActivation, kSiluActivation, kGeluActivation };
 
 // ---- the running step: data that changes from step to step at addresses that do not ----

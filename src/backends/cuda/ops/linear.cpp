@@ -67,6 +67,7 @@ class LinearBuilder {
         logit_rows_(context.graph.value(op.x).rows == RowKind::kLogit) {}
 
   Result<void> build() {
+    HEARTH_ASSIGN(compiled_for_, context_.kernels.compiled_for());
     for (const LinearOp::Part& part : op_.parts) {
       const Matrix& matrix = context_.weights.matrix(part.weight);
       parts_.push_back({.matrix = &matrix,
@@ -105,7 +106,8 @@ class LinearBuilder {
     return shape.unit_cols > 0 ? Form::kHalves : Form::kFloats;
   }
   bool fused(const Matrix& matrix) const {
-    return form_of(matrix) == Form::kInts && rows_ == 1 && context_.tuning.fusion && cols_ <= kMostFusedCols;
+    return form_of(matrix) == Form::kInts && rows_ == 1 && context_.tuning.fusion && cols_ <= kMostFusedCols &&
+           gemv_memory(matrix).fused_bytes <= static_cast<size_t>(most_shared_bytes(compiled_for_));
   }
 
   // That a gemv of integers multiplies; of plans with more rows none does.
@@ -230,7 +232,7 @@ class LinearBuilder {
       case Form::kFloats:
         return start_float_gemv(params, matrix);
       case Form::kInts:
-        return start_int_gemv(params, matrix, shape, fuse);
+        return start_int_gemv(params, matrix, fuse);
       case Form::kHalves:
         return start_gemm(params, matrix, shape);
     }
@@ -247,36 +249,54 @@ class LinearBuilder {
     return finish(launch, params, matrix);
   }
 
-  Result<void> start_int_gemv(LinearParams& params, const Matrix& matrix, const FormatShape& shape, bool fuse) {
-    const int rows = gemv_rows();
-    const int panel_bytes = std::min(params.units, kGemvWarps) * 16 * rows * static_cast<int>(sizeof(float));
-    params.batch_panels = std::max(2, std::max(kPartialBytes, 2 * panel_bytes) / panel_bytes / 2 * 2);
-    const auto ring = static_cast<uint32_t>(gemv_ring_bytes(shape.unit_bytes));
-    params.partial_offset = ring;
-    params.x_offset = round_up<uint32_t>(ring + static_cast<uint32_t>(params.batch_panels * panel_bytes), 128);
+  // Shared memory of a block of gemv: weights, sums, and the row of x that a fused one rounds.
+  struct GemvMemory {
+    int batch_panels;
+    size_t ring_bytes, bytes, fused_bytes;
+  };
+  GemvMemory gemv_memory(const Matrix& matrix) const {
+    const FormatShape shape = format_shape(matrix.format);
+    const int units = static_cast<int>(ceil_div<int64_t>(matrix.cols, shape.unit_cols));
+    const int panel_bytes =
+        std::min(units, gemv_warps(compiled_for_)) * 16 * gemv_rows() * static_cast<int>(sizeof(float));
+    GemvMemory m{};
+    m.batch_panels = std::max(2, std::max(kPartialBytes, 2 * panel_bytes) / panel_bytes / 2 * 2);
+    m.ring_bytes = static_cast<size_t>(gemv_ring_bytes(shape.unit_bytes, compiled_for_));
+    m.bytes = round_up<size_t>(m.ring_bytes + static_cast<size_t>(m.batch_panels * panel_bytes), 128);
+    m.fused_bytes = m.bytes + static_cast<size_t>(ints_.blocks) * (64 + 4 + 8);
+    return m;
+  }
+
+  Result<void> start_int_gemv(LinearParams& params, const Matrix& matrix, bool fuse) {
+    const GemvMemory memory = gemv_memory(matrix);
+    params.batch_panels = memory.batch_panels;
+    params.partial_offset = static_cast<uint32_t>(memory.ring_bytes);
+    params.x_offset = static_cast<uint32_t>(memory.bytes);
     Launch launch;
-    launch.shared_bytes = params.x_offset + (fuse ? static_cast<size_t>(ints_.blocks) * (64 + 4 + 8) : 0);
-    const std::string name = fuse ? "gemv_1_fused" : fmt::format("gemv_{}", rows);
+    launch.threads = 32 * static_cast<unsigned>(gemv_warps(compiled_for_));
+    launch.shared_bytes = fuse ? memory.fused_bytes : memory.bytes;
+    const std::string name = fuse ? "gemv_1_fused" : fmt::format("gemv_{}", gemv_rows());
     HEARTH_ASSIGN(launch.kernel, context_.kernels.get(linear_file(matrix.format), name, launch.shared_bytes));
-    HEARTH_ASSIGN(const int resident,
-                  context_.kernels.blocks_per_processor(launch.kernel, kGemvThreads, launch.shared_bytes));
+    HEARTH_ASSIGN(const int resident, context_.kernels.blocks_per_processor(
+                                          launch.kernel, static_cast<int>(launch.threads), launch.shared_bytes));
     launch.grid[0] = static_cast<unsigned>(
         std::min<int64_t>(params.tasks, int64_t{resident} * context_.device.properties().processors));
-    launch.threads = kGemvThreads;
     return finish(launch, params, matrix);
   }
 
   Result<void> start_gemm(LinearParams& params, const Matrix& matrix, const FormatShape& shape) {
-    const int tokens = rows_ <= 16 ? 16 : rows_ <= 64 ? 64 : 128;
+    const int tokens = std::min(gemm_most_tokens(compiled_for_), rows_ <= 16 ? 16 : rows_ <= 64 ? 64 : 128);
+    const GemmShape tile = gemm_shape(shape.unit_cols, shape.unit_bytes, tokens, compiled_for_);
+    const int threads = 32 * tile.warps;
     Launch launch;
-    launch.shared_bytes = static_cast<size_t>(gemm_shared_bytes(shape.unit_cols, shape.unit_bytes, tokens));
+    launch.shared_bytes = static_cast<size_t>(tile.shared_bytes);
     HEARTH_ASSIGN(launch.kernel, context_.kernels.get(linear_file(matrix.format), fmt::format("gemm_{}", tokens),
                                                       launch.shared_bytes));
     HEARTH_ASSIGN(const int resident,
-                  context_.kernels.blocks_per_processor(launch.kernel, kGemmThreads, launch.shared_bytes));
+                  context_.kernels.blocks_per_processor(launch.kernel, threads, launch.shared_bytes));
     const int64_t row_tiles = ceil_div<int64_t>(rows_, tokens);
     const int64_t col_tiles =
-        ceil_div<int64_t>(params.tasks, params.glu != kNoActivation ? kGemmWarps : 2 * kGemmWarps);
+        ceil_div<int64_t>(params.tasks, params.glu != kNoActivation ? tile.warps : 2 * tile.warps);
     const int64_t tiles = row_tiles * col_tiles;
     const int64_t slots = int64_t{resident} * context_.device.properties().processors;
     // As many parts as fill the device once; a part has a few units at least.
@@ -287,15 +307,14 @@ class LinearBuilder {
     params.splits = static_cast<int32_t>(ceil_div(params.units, params.units_per_split));
     if (params.splits > 1) {
       Pieces pieces = scratch_;
-      const size_t partial =
-          pieces.take(static_cast<size_t>(tiles * params.splits * tokens * kGemmThreads) * sizeof(float));
+      const size_t partial = pieces.take(static_cast<size_t>(tiles * params.splits * tokens * threads) * sizeof(float));
       params.partial = reinterpret_cast<float*>(context_.take_scratch(pieces) + partial);
       params.counters = context_.counters;
     }
     launch.grid[0] = static_cast<unsigned>(row_tiles);
     launch.grid[1] = static_cast<unsigned>(col_tiles);
     launch.grid[2] = static_cast<unsigned>(params.splits);
-    launch.threads = kGemmThreads;
+    launch.threads = static_cast<unsigned>(threads);
     return finish(launch, params, matrix);
   }
 
@@ -314,6 +333,7 @@ class LinearBuilder {
   int64_t rows_;  // that the plan has room for
   int64_t cols_;
   bool logit_rows_;
+  int compiled_for_ = 0;  // the kernels
   std::vector<Part> parts_;
   const float* residual_ = nullptr;
   Pieces scratch_;
