@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "backends/cuda/ops/linear.h"
 #include "backends/cuda/probe.h"
 #include "backends/step_check.h"
 #include "base/check.h"
