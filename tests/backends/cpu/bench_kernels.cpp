@@ -277,7 +277,15 @@ void attention(Bench& bench) {
     bench.parallel(kKvHeads, [&](int64_t t, int) {
       alignas(64) float scratch[kHeads * kKeySplit], out[kHeads * kHeadDim], max[kHeads], sum[kHeads];
       for (int64_t from = 0; from < kTokens; from += kKeySplit) {
-        bench.kernels.attend_decode({view(t), q.data(), kHeads, from, from + kKeySplit, scratch, max, sum, out});
+        bench.kernels.attend_decode({.kv = view(t),
+                                     .q = q.data(),
+                                     .heads = kHeads,
+                                     .begin = from,
+                                     .end = from + kKeySplit,
+                                     .scratch = scratch,
+                                     .max = max,
+                                     .sum = sum,
+                                     .out = out});
       }
     });
   });
@@ -292,8 +300,13 @@ void attention(Bench& bench) {
       bench.parallel(8, [&](int64_t t, int) {
         static thread_local Buffer scratch = buffer(prefill_scratch_floats(kHeadDim) * sizeof(float));
         static thread_local std::vector<float> out(kMaxQueryRows * kHeadDim);
-        kernel->attend({view(t), q.data(), kHeads, queries, kTokens - queries, 0,
-                        reinterpret_cast<float*>(scratch.data()), out.data()});
+        kernel->attend({.kv = view(t),
+                        .q = q.data(),
+                        .heads = kHeads,
+                        .queries = queries,
+                        .position = kTokens - queries,
+                        .scratch = reinterpret_cast<float*>(scratch.data()),
+                        .out = out.data()});
       });
     });
     fmt::print("attention prefill {}, the same: {:.1f} GFLOP/s\n", kernel == &bench.kernels.prefill_f32 ? "f32" : "amx",
