@@ -175,10 +175,8 @@ TEST_P(Exactness, MeanDivergence) {
       small_figure("prefill", divergence(runner, PlanKind::kPrefill));
     }
     const cpu::KernelTable& kernels = **table;
-    for (auto [name, gemm] : {std::pair{"gemm_f32", &kernels.gemm_f32},
-                              {"gemm_int", &kernels.gemm_int},
-                              {"gemm_bf16", &kernels.gemm_bf16},
-                              {"gemm_amx", &kernels.gemm_amx}}) {
+    for (auto [name, gemm] :
+         {std::pair{"gemm_f32", &kernels.gemm_f32}, {"gemm_int", &kernels.gemm_int}, {"gemm_amx", &kernels.gemm_amx}}) {
       if (!gemm->multiply) continue;
       std::string kernel = fmt::format("linear:{}", name);
       setenv("HEARTH_CPU_KERNEL", kernel.c_str(), 1);
