@@ -11,9 +11,11 @@ namespace hearth {
 namespace {
 
 // Steps that fit a decode plan and have a chunk in them run faster in a prefill plan when the chunk is more than a few
-// rows deep in its prompt: its attention reads keys once for all rows, not once for each.
+// rows deep in its prompt: its attention reads keys once for all rows, not once for each. So do those of a few rows
+// when the keys that would be read again are that many.
 constexpr int64_t kFewRows = 16;
 constexpr int64_t kDeep = 256;
+constexpr int64_t kManyKeys = 1 << 16;
 // Smaller chunks are less efficient. Those below the second take no less time, deep in a prompt: attention reads all
 // keys for them too.
 constexpr int64_t kEfficientChunk = 32;
@@ -394,7 +396,8 @@ Bucket Scheduler::assemble() {
     if (static_cast<int64_t>(s.changes.tokens.size()) <= kMaxWantedLogits) request.tokens = s.changes.tokens;
   }
   const auto rows = static_cast<int64_t>(step_tokens_.size());
-  const bool deep = chunk_ != nullptr && chunk_->computed >= kDeep && rows > kFewRows;
+  const bool deep = chunk_ != nullptr && chunk_->computed >= kDeep &&
+                    (rows > kFewRows || (chunk_->rows - 1) * chunk_->computed >= kManyKeys);
   const bool prefill = rows > largest_decode_bucket() || deep || (options_.deterministic && chunk_ != nullptr);
   return bucket_for(prefill ? PlanKind::kPrefill : PlanKind::kDecode, rows);
 }

@@ -695,6 +695,20 @@ TEST(Engine, ALongPromptLeavesNoGapInTheAnswersOfOthers) {
   EXPECT_LT(model.longest_step_seconds(), 0.5);
 }
 
+// A decode plan reads all keys again for each row: where they are many, the last rows of a prompt run in a prefill
+// plan.
+TEST(Engine, FewRowsDeepInAPromptRunInAPrefillPlan) {
+  const FakeModel model({.pages = {700}, .sequence_tokens = 9000});
+  auto engine = start(model);
+  Tokens prompt = random_prompt(1, 8192);
+  EXPECT_TRUE(run(*engine, greedy(prompt, 1)).done);
+  for (const int32_t token : random_prompt(2, 14)) prompt.push_back(token);
+  EXPECT_EQ(run(*engine, greedy(prompt, 1)).done->usage.computed_tokens, 14);
+  EXPECT_EQ(model.largest_decode_step(), 0);
+  EXPECT_TRUE(run(*engine, greedy(random_prompt(3, 14), 1)).done);
+  EXPECT_EQ(model.largest_decode_step(), 14);
+}
+
 // ---- cancelling ----
 
 TEST(Engine, CancelTakesEffectWithinAStep) {

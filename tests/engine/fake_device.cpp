@@ -141,6 +141,7 @@ class FakeDevice final : public DeviceModel {
   std::atomic<int64_t> recorded_rows_limit{1 << 20};
   std::atomic<int64_t> rows{0};
   std::atomic<int64_t> largest{0};
+  std::atomic<int64_t> largest_decode{0};
   std::atomic<double> longest_seconds{0};
   std::atomic<int64_t> most_sequences{0};
   std::atomic<int64_t> logit_rows_read{0};
@@ -183,6 +184,9 @@ class FakeExecutable final : public Executable {
     }
     device_.rows += rows;
     device_.largest = std::max(device_.largest.load(), rows);
+    if (plan_.bucket.kind == PlanKind::kDecode) {
+      device_.largest_decode = std::max(device_.largest_decode.load(), rows);
+    }
     device_.most_sequences = std::max(device_.most_sequences.load(), static_cast<int64_t>(batch.sequences.size()));
     // Spans are ours during this call only.
     tokens_.assign(batch.tokens.begin(), batch.tokens.end());
@@ -309,6 +313,7 @@ void FakeModel::fail_next_wait(ErrorCode code) { device_->wait_error = static_ca
 void FakeModel::limit_recorded_rows(int64_t rows) { device_->recorded_rows_limit = rows; }
 int64_t FakeModel::rows_computed() const { return device_->rows; }
 int64_t FakeModel::largest_step() const { return device_->largest; }
+int64_t FakeModel::largest_decode_step() const { return device_->largest_decode; }
 double FakeModel::longest_step_seconds() const { return device_->longest_seconds; }
 int64_t FakeModel::most_sequences() const { return device_->most_sequences; }
 int64_t FakeModel::logit_rows_read() const { return device_->logit_rows_read; }

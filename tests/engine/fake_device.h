@@ -53,6 +53,7 @@ class FakeModel {
   // All rows that were computed, and those of the largest step; how many steps mixed prompt chunk and answers.
   int64_t rows_computed() const;
   int64_t largest_step() const;
+  int64_t largest_decode_step() const;  // of those that ran in a decode plan
   // What the longest step slept for.
   double longest_step_seconds() const;
   int64_t most_sequences() const;
