@@ -224,8 +224,9 @@ class LinearConformance : public Conformance {
       const double nf4 = c.format == FormatId::kNF4 ? 0.51 / (127 * 257) : 0;
       return {.limit = c.activations == Activations::kInt8 ? 127 : 127 * 257, .of_largest = nf4};
     }
-    if (kind == PlanKind::kPrefill && isa == "amx") {  // both factors are two bf16
-      return {.relative = c.format == FormatId::kF32 ? 0 : 0x1p-15};
+    if (kind == PlanKind::kPrefill && isa == "amx" && c.format != FormatId::kF32) {
+      // Both factors are two bf16, or one.
+      return {.relative = c.activations == Activations::kInt8 ? 0x1.02p-7 : 0x1p-15};
     }
     if (!integer_codes) return {};
     double nf4 = c.format == FormatId::kNF4 ? kNf4Error : 0;
