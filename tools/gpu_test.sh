@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests of the GPU backends on a machine that has a GPU, in less than nine minutes: conformance, what compute-sanitizer
-# sees, speed. `./dev gpu-test [REGEX]` builds first and then runs this.
+# sees, the server, speed. `./dev gpu-test [REGEX]` builds first and then runs this.
 #
 #   HEARTH_BIN=DIR tools/gpu_test.sh [REGEX]     programs that were built elsewhere; libraries they need in DIR/lib
 #   HEARTH_BUILT_AT=DIR                          the checkout that they were built in, whose test data they look for
@@ -125,6 +125,20 @@ else
   step racecheck 150 "$sanitizer" --tool racecheck --error-exitcode 9 "$bin/test_backends" --gtest_brief=1 \
     --gtest_filter="$shared"
   unset HEARTH_CUDA_WITHOUT
+fi
+
+# ---- the server ----
+if [[ -n $pattern ]]; then
+  skip "the server" "only what matches $pattern was asked for"
+else
+  hearth=$(realpath "$bin/hearth")
+  export HEARTH_TEST_DEVICE=cuda
+  step "serve on the GPU" 120 python3 tests/server/serve_test.py "$hearth"
+  step "10,000 requests that come and go" 90 python3 tests/server/soak_test.py "$hearth" 10000
+  step "faulty requests" 60 python3 tests/server/fuzz_test.py "$hearth" 3000 7
+  step "two answers beside a prompt of 32,000 tokens" 90 python3 tests/server/gap_test.py "$hearth" qwen3-0.6b 32000 2 0.5
+  summary[-1]+=": $(tail -n 1 "$logs/out")"
+  unset HEARTH_TEST_DEVICE
 fi
 
 # ---- speed ----

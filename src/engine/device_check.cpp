@@ -11,7 +11,7 @@ namespace hearth {
 namespace {
 
 Result<std::vector<double>> log_probabilities(const Graph& graph, DeviceModel& model) {
-  Plans plans(graph, model);
+  Plans plans(graph, model, /*deterministic=*/false);
   HEARTH_ASSIGN(Executable * executable, plans.get(bucket_for(PlanKind::kDecode, 1)));
   const int32_t token = 1, row = 0, page = 0;  // any token will do
   StepSequence sequence{.rows = 1};

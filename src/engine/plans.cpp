@@ -7,6 +7,7 @@ Result<Executable*> Plans::get(Bucket bucket) {
     if (recorded.plan->bucket == bucket) return recorded.executable.get();
   }
   auto plan = std::make_unique<Plan>(make_single_lane_plan(graph_, bucket));
+  plan->deterministic = deterministic_;
   HEARTH_ASSIGN(auto executable, device_.record(*plan));
   recorded_.push_back({.plan = std::move(plan), .executable = std::move(executable)});
   return recorded_.back().executable.get();

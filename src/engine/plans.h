@@ -12,8 +12,9 @@ namespace hearth {
 
 class Plans {
  public:
-  // Graph and device must outlive the plans.
-  Plans(const Graph& graph, DeviceModel& device) : graph_(graph), device_(device) {}
+  // Graph and device must outlive the plans. `deterministic`: as in Plan.
+  Plans(const Graph& graph, DeviceModel& device, bool deterministic)
+      : graph_(graph), device_(device), deterministic_(deterministic) {}
 
   // Fails as DeviceModel::record does; the next call tries again.
   Result<Executable*> get(Bucket bucket);
@@ -25,6 +26,7 @@ class Plans {
   };
   const Graph& graph_;
   DeviceModel& device_;
+  bool deterministic_;
   std::vector<Recorded> recorded_;  // a handful
 };
 

@@ -46,7 +46,7 @@ Scheduler::Scheduler(EngineModel model, const EngineOptions& options)
       options_(options),
       grid_(options.deterministic ? kPrefillGrid : kPageTokens),
       kv_(group_pages(model_), kPageTokens, options.prefix_cache),
-      plans_(*model_.graph, *model_.device),
+      plans_(*model_.graph, *model_.device, options.deterministic),
       sampler_(model_.vocab_size),
       max_rows_(largest_bucket()) {}
 

@@ -30,9 +30,8 @@ struct EngineModel {
   std::string identity;           // of all that the content of a KV page depends on
 };
 
-// Deterministic mode: prompts are cut at multiples of this many tokens, and decode steps have at most that many rows.
+// Deterministic mode: prompts are cut at multiples of this many tokens.
 inline constexpr int64_t kPrefillGrid = 256;
-inline constexpr int64_t kDeterministicDecodeRows = 8;
 
 // While others decode, a chunk of a prompt is made so small that the step takes about this long: it is the gap that a
 // long prompt of one user makes in the answers of the others. Where such chunks are too small to be efficient, deep in

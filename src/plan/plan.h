@@ -23,6 +23,9 @@ struct Bucket {
 inline constexpr int64_t kDecodeRows[] = {1, 2, 4, 8, 16, 32, 64};
 inline constexpr int64_t kPrefillRows[] = {128, 512, 2048};
 
+// Decoding rows beside each other in deterministic mode, at most.
+inline constexpr int64_t kDeterministicDecodeRows = 8;
+
 // The most logit rows of one step.
 inline constexpr int64_t kMaxLogitRows = 64;
 
@@ -62,6 +65,8 @@ struct Plan {
   std::vector<Slot> slots;          // by ValueId
   std::vector<Lane> lanes;
   int32_t events = 0;
+  // Among plans of up to kDeterministicDecodeRows rows of a kind, a row has the same bits whatever the number of rows.
+  bool deterministic = false;
 
   const Slot& slot(ValueId id) const { return slots[static_cast<size_t>(id.index)]; }
 };

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 #include "base/checked_math.h"
@@ -133,6 +134,24 @@ class Conformance : public ::testing::TestWithParam<TestDevice> {
             fmt::format("{}, {} rows in a {} plan", what, rows, kind == PlanKind::kDecode ? "decode" : "prefill"),
             reference.vocab(), got, std::span(want).first(rows * width), std::span(allowed).first(rows * width));
       }
+    }
+    compare_bits(what, graph, activations);
+  }
+  // In deterministic plans a row has the same bits whatever the number of decoding rows.
+  void compare_bits(const std::string& what, const Graph& graph, Activations activations) {
+    std::vector<int32_t> tokens(kDeterministicDecodeRows);
+    std::iota(tokens.begin(), tokens.end(), 0);
+    Runner device(*device_, graph, {.activations = activations, .deterministic = true});
+    const auto decode = [&](size_t rows) {
+      return device.append(device.add_sequence(), std::span(tokens).first(rows), PlanKind::kDecode,
+                           static_cast<int64_t>(rows));
+    };
+    const std::vector<float> all = decode(tokens.size());
+    for (size_t rows : {1, 2, 3, 5}) {
+      const std::vector<float> some = decode(rows);
+      EXPECT_EQ(std::memcmp(some.data(), all.data(), some.size() * sizeof(float)), 0)
+          << GetParam().label() << " " << what << ": " << rows << " rows have other bits than the first of "
+          << tokens.size();
     }
   }
   // The same tolerance everywhere.
@@ -605,8 +624,13 @@ class AttentionConformance : public Conformance {
     double tolerance = (c.kv_type == KvType::kF32 ? 4e-5 : c.kv_type == KvType::kF16 ? 4e-3 : 2e-2) * 5;
     RunnerOptions options{.kv_type = c.kv_type};
     Runner reference(*reference_, m.graph, options), device(*device_, m.graph, options);
+    options.deterministic = true;
+    Runner together(*device_, m.graph, options), alone(*device_, m.graph, options);
     int ids[3];
-    for (int& id : ids) id = reference.add_sequence(), device.add_sequence();
+    for (int& id : ids) {
+      id = reference.add_sequence();
+      for (Runner* runner : {&device, &together, &alone}) runner->add_sequence();
+    }
     int steps = 0;
     auto step = [&](std::initializer_list<std::pair<int, int64_t>> parts, PlanKind kind) {
       std::vector<std::vector<int32_t>> tokens;
@@ -620,6 +644,20 @@ class AttentionConformance : public Conformance {
                       c.kv_heads, c.head_dim, c.window, c.soft_cap, c.sinks ? "with" : "no", c.depth,
                       c.folded ? "folded" : "plain", steps++, kind == PlanKind::kDecode ? "decode" : "prefill"),
           reference.vocab(), got, want, std::vector<double>(want.size(), tolerance));
+      // Decoding rows have the same bits when each has a step of its own.
+      got = together.step(rows, kind);
+      if (kind == PlanKind::kPrefill) {
+        alone.step(rows, kind);
+        return;
+      }
+      std::vector<float> each;
+      for (const Runner::Part& part : rows) {
+        const std::vector<float> one = alone.step({&part, 1}, kind);
+        each.insert(each.end(), one.begin(), one.end());
+      }
+      EXPECT_EQ(std::memcmp(got.data(), each.data(), each.size() * sizeof(float)), 0)
+          << GetParam().label() << " attention " << c.heads << "/" << c.kv_heads << " heads of " << c.head_dim
+          << ", window " << c.window << ", depth " << c.depth << ", step " << steps - 1;
     };
     step({{0, 17}}, PlanKind::kPrefill);
     step({{1, 1}}, PlanKind::kDecode);
@@ -631,7 +669,9 @@ class AttentionConformance : public Conformance {
     step({{0, 3}, {1, 1}, {2, 2}}, PlanKind::kDecode);
     step({{1, 1}, {0, 1}, {2, 40}}, PlanKind::kPrefill);  // decodes ride along with a chunk
     if (c.window == 0) {
-      for (Runner* runner : {&reference, &device}) runner->rewind(ids[0], 50), runner->rewind(ids[2], 0);
+      for (Runner* runner : {&reference, &device, &together, &alone}) {
+        runner->rewind(ids[0], 50), runner->rewind(ids[2], 0);
+      }
       step({{0, 2}, {2, 1}}, PlanKind::kDecode);
       step({{0, 1}, {2, 1}}, PlanKind::kDecode);
     }

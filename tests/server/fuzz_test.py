@@ -248,7 +248,8 @@ class Fuzz:
                 return
         if answer:
             status = int(answer.split(b" ")[1])
-            if status >= 500 and status not in (501, 505):
+            # Who shuts its side leaves, and reads of that only when its answer is not made yet.
+            if status >= 500 and status not in (501, 505) and b"its client left" not in answer:
                 with self.lock:
                     self.problems.append(f"5xx: {answer[:400]!r}\n    asked: {text[:600]!r}")
 

@@ -110,7 +110,11 @@ class Soak:
             raise AssertionError(f"no end of the stream of {path}: {answer[-500:]}")
         self.note(status)
 
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
+
     def run(self):
+        files = self.open_files()
         threads = [threading.Thread(target=self.client, args=(seed,)) for seed in range(CLIENTS)]
         begin = time.time()
         for thread in threads:
@@ -131,7 +135,7 @@ class Soak:
         assert growth < 8e6, growth
         status, _, answer = self.server.chat()
         assert status == 200, answer
-        assert len(os.listdir(f"/proc/{self.server.process.pid}/fd")) < 20
+        assert self.open_files() <= files + 2, (self.open_files(), files)
 
 
 if __name__ == "__main__":

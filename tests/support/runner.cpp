@@ -33,7 +33,8 @@ std::unique_ptr<Backend> make_test_backend(const TestDevice& device) {
   return std::move(*backend);
 }
 
-Runner::Runner(Backend& backend, const Graph& graph, const RunnerOptions& options) : graph_(graph) {
+Runner::Runner(Backend& backend, const Graph& graph, const RunnerOptions& options)
+    : graph_(graph), deterministic_(options.deterministic) {
   LoadOptions load{.kv_type = options.kv_type, .activations = options.activations, .layout = options.layout};
   load.kv_pages.assign(graph.kv_groups.size(), options.pages);
   auto model = backend.load(graph, load);
@@ -89,6 +90,7 @@ Runner::Recorded& Runner::recorded(Bucket bucket) {
   Recorded& r = recorded_[{bucket.kind, bucket.rows}];
   if (!r.plan) {
     r.plan = std::make_unique<Plan>(make_single_lane_plan(graph_, bucket));
+    r.plan->deterministic = deterministic_;
     auto executable = model_->record(*r.plan);
     HEARTH_CHECK(executable, "{}", executable.error().message);
     r.executable = std::move(*executable);

@@ -32,6 +32,7 @@ struct RunnerOptions {
   Activations activations = Activations::kDefault;
   WeightLayout layout = WeightLayout::kAuto;
   int64_t pages = 256;  // of each KV group
+  bool deterministic = false;  // Plan::deterministic
   uint32_t seed = 1;    // of the order in which pages are handed out
 };
 
@@ -74,6 +75,7 @@ class Runner {
   void make_room(Sequence& sequence, int64_t rows);
 
   const Graph& graph_;
+  bool deterministic_;
   std::unique_ptr<DeviceModel> model_;
   std::vector<std::vector<int32_t>> free_pages_;  // [kv group], in random order
   std::map<int, Sequence> sequences_;

@@ -40,10 +40,10 @@ std::string kernel_name(const char* kernel, const KvView& kv) {
 }
 
 // Most parts that the visible tokens of one of `rows` rows are divided into: two blocks for each multiprocessor, but no
-// more than one block combines quickly. Plans for up to 8 rows have the same, so that the bits of a row do not depend
+// more than one block combines quickly. Plans for few rows have the same, so that the bits of a row do not depend
 // on the rows beside it (docs/decisions/0007-determinism.md).
 int64_t split_count(const PrepareContext& context, const KvView& kv, int64_t tiles, int64_t rows) {
-  constexpr int64_t kAlike = 8, kMost = 64;
+  constexpr int64_t kAlike = kDeterministicDecodeRows, kMost = 64;
   int64_t splits = std::min(kMost, ceil_div<int64_t>(2 * context.device.properties().processors, tiles));
   if (rows > kAlike) splits = splits * kAlike / rows;
   if (kv.window > 0) {

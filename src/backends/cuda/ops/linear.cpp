@@ -106,12 +106,16 @@ class LinearBuilder {
     return shape.unit_cols > 0 ? Form::kHalves : Form::kFloats;
   }
   bool fused(const Matrix& matrix) const {
-    return form_of(matrix) == Form::kInts && rows_ == 1 && context_.tuning.fusion && cols_ <= kMostFusedCols &&
+    return form_of(matrix) == Form::kInts && gemv_rows() == 1 && context_.tuning.fusion && cols_ <= kMostFusedCols &&
            gemv_memory(matrix).fused_bytes <= static_cast<size_t>(most_shared_bytes(compiled_for_));
   }
 
-  // That a gemv of integers multiplies; of plans with more rows none does.
-  int gemv_rows() const { return rows_ <= 1 ? 1 : rows_ <= 2 ? 2 : rows_ <= 4 ? 4 : 8; }
+  // That a gemv of integers multiplies; of plans with more rows none does. Those for one row and for two add the groups
+  // of columns in other orders than those for four and eight, which are alike.
+  int gemv_rows() const {
+    if (!context_.plan.deterministic && rows_ <= 2) return rows_ <= 1 ? 1 : 2;
+    return rows_ <= 4 ? 4 : 8;
+  }
 
   // All that the op needs of scratch, wherever it begins.
   void place_scratch() {
