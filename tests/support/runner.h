@@ -31,9 +31,9 @@ struct RunnerOptions {
   KvType kv_type = KvType::kF32;
   Activations activations = Activations::kDefault;
   WeightLayout layout = WeightLayout::kAuto;
-  int64_t pages = 256;  // of each KV group
+  int64_t pages = 256;         // of each KV group
   bool deterministic = false;  // Plan::deterministic
-  uint32_t seed = 1;    // of the order in which pages are handed out
+  uint32_t seed = 1;           // of the order in which pages are handed out
 };
 
 enum class WantLogits { kAll, kLast };  // of every row, or of the last row of each sequence
