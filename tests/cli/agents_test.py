@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The commands that talk to servers, against one that says what the test wants: agents_test.py PATH/TO/hearth."""
+import http.client
 import json
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -278,6 +280,78 @@ class BenchAgent(unittest.TestCase):
                 done = self.bench(server, trace, "--json")
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertGreaterEqual(json.loads(done.stdout)["requests"], requests, kind)
+
+
+class RecordedTraces(unittest.TestCase):
+    """What tools/traces/record_trace.py writes asks again what was asked."""
+
+    TOOLS = [{"type": "function", "function": {"name": "look", "description": "d", "parameters": {"type": "object"}}}]
+    CALL = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}]
+    RESULT = {"role": "tool", "tool_call_id": "c1", "content": "seen"}
+
+    def record(self, path, bodies, answer=None):
+        """The trace of requests that are sent one after the other, and what the server got of them."""
+        with MockServer(answer=answer) as server, tempfile.TemporaryDirectory() as folder:
+            recorder = subprocess.Popen([sys.executable, ROOT / "tools" / "traces" / "record_trace.py", "--url", server.url, "--port", "0",
+                                         "-o", f"{folder}/trace.jsonl"], stdout=subprocess.PIPE, text=True)
+            port = int(recorder.stdout.readline().split(":")[-1])
+            for body in bodies:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                connection.request("POST", path, json.dumps(body), {"Authorization": "Bearer secret"})
+                response = connection.getresponse()
+                self.assertTrue(response.status == 200 and response.read(), response.status)
+                connection.close()
+            recorder.send_signal(signal.SIGTERM)
+            said = recorder.communicate(timeout=30)[0]
+            self.assertEqual(recorder.returncode, 0)
+            trace = Path(f"{folder}/trace.jsonl").read_text()
+            self.assertNotIn("secret", trace)
+            return trace, said, [got for _, _, got in server.requests]
+
+    def test_openai(self):
+        turn = [{"role": "system", "content": "S1"}, {"role": "user", "content": [{"type": "text", "text": "one"}]}]
+        called = say("I look.", reasoning_content="hm", tool_calls=self.CALL)
+        bodies = [{"messages": m, "tools": self.TOOLS, "stream": True, "max_tokens": 999} for m in (
+            turn,
+            [{"role": "user", "content": "a title for: one"}],  # of another session
+            turn + [called, self.RESULT],
+            turn + [say("I look.", tool_calls=self.CALL), {**self.RESULT, "content": "[old]"}, say("done"), {"role": "user", "content": "two"}],
+            [{"role": "system", "content": "S2"}, *turn[1:], {"role": "user", "content": "three"}])]
+        del bodies[1]["tools"]
+        trace, said, got = self.record("/v1/chat/completions", bodies)
+        self.assertEqual(got, bodies)
+        self.assertIn("5 requests of 2 sessions", said)
+        lines = [json.loads(l) for l in trace.splitlines()]
+        self.assertEqual([l["session"] for l in lines], ["s1", "s2", "s1", "s1", "s1"])
+        self.assertEqual([l["max_tokens"] for l in lines], [2] * 5)  # what the server said
+        self.assertEqual((lines[0]["answer"], lines[2]["answer"]), (called, say("done")))
+        with MockServer() as server:
+            done = hearth("bench", "agent", "-", "--url", server.url, "--time-scale", "0", stdin=trace)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            again = sorted(server.requests, key=lambda r: "title" in str(r))
+        turn[1]["content"] = "one"
+        self.assertEqual([body["messages"] for _, _, body in again], [bodies[i]["messages"] for i in (0, 2, 3, 4, 1)])
+        self.assertEqual([body.get("tools") for _, _, body in again], [self.TOOLS] * 4 + [None])
+
+    def test_anthropic(self):
+        text = lambda t: {"type": "text", "text": t}
+        turn = [{"role": "user", "content": [text("one")]}]
+        more = [{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": ""}, text("I look."),
+                                                  {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": 1}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "seen"}, text("go on")]}]
+        tools = [{"name": "look", "description": "d", "input_schema": {"type": "object"}}]
+        bodies = [{"messages": m, "system": [text("S1")], "tools": tools, "stream": True, "max_tokens": 999} for m in (turn, turn + more)]
+        stream = lambda handler, body, number: handler.stream(anthropic_events())
+        trace, _, got = self.record("/v1/messages?beta=true", bodies, stream)
+        self.assertEqual(got, bodies)
+        with MockServer(answer=stream) as server:
+            done = hearth("bench", "agent", "-", "--url", server.url, "--api", "anthropic", "--time-scale", "0", stdin=trace)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            again = [body for _, _, body in server.requests]
+        for body in again:
+            body["system"][0].pop("cache_control", None)
+        self.assertEqual([b["messages"] for b in again], [b["messages"] for b in bodies])
+        self.assertEqual([(b["system"], b["tools"], b["max_tokens"]) for b in again], [([text("S1")], tools, 2)] * 2)
 
 
 class AgainstHearth(unittest.TestCase):
