@@ -20,6 +20,7 @@ constexpr int64_t kManyKeys = 1 << 16;
 // keys for them too.
 constexpr int64_t kEfficientChunk = 32;
 constexpr int64_t kSmallestChunk = kFewRows;
+constexpr int64_t kEfficientLoneChunk = 128;
 
 // Blocks of prompt logits that may wait for the reader before the engine stops making more.
 constexpr int64_t kUnreadLogits = 2;
@@ -180,7 +181,7 @@ bool Scheduler::step() {
     finish_stopped();
     return true;
   }
-  if (chunk_ != nullptr) measure_chunk(seconds_between(started, Clock::now()));
+  measure_step(seconds_between(started, Clock::now()));
   complete_step();
   return true;
 }
@@ -257,6 +258,8 @@ void Scheduler::choose_step() {
       if (chunk_ == nullptr || (shortest_prompt_next_ && left(*s) < left(*chunk_))) chunk_ = s.get();
     }
   }
+  if (chunk_ == nullptr || step_.empty()) owed_seconds_ = 0;
+  if (owed_seconds_ > 0 && !options_.deterministic) chunk_ = nullptr;
   if (chunk_ != nullptr) shortest_prompt_next_ = !shortest_prompt_next_ && !options_.deterministic;
   if (options_.deterministic) {
     // Prompts and answers take turns; answers among themselves too.
@@ -304,20 +307,28 @@ int64_t Scheduler::chunk_rows(const Sequence& sequence, int64_t decode_rows) con
   // The rows of both together fill a bucket, if that leaves enough for the chunk.
   int64_t rows = options_.prefill_rows;
   if (rows > 2 * decode_rows) rows -= decode_rows;
+  // What beginnings of prompts take tells nothing of what a prompt takes that goes on deep in a cached one.
+  double rate = sequence.rows_per_second;
+  if (rate == 0 && sequence.computed < kDeep) rate = shallow_rows_per_second_;
+  const auto in = [&](double seconds) { return static_cast<int64_t>(std::min(rate * seconds, 1e6)); };
   if (decode_rows > 0) {
-    // What beginnings of prompts take tells nothing of what a prompt takes that goes on deep in a cached one.
-    double rate = sequence.rows_per_second;
-    if (rate == 0 && sequence.computed < kDeep) rate = shallow_rows_per_second_;
-    const auto in = [&](double seconds) { return static_cast<int64_t>(std::min(rate * seconds, 1e6)); };
     const int64_t least = std::clamp(in(kLongestMixedStepSeconds), kSmallestChunk, kEfficientChunk);
     rows = std::min(rows, std::max(least, in(kMixedStepSeconds)));
+  } else if (rate > 0) {
+    rows = std::min(rows, std::max(kEfficientLoneChunk, in(kLoneStepSeconds)));
   }
   rows = std::min(rows, max_rows_ - decode_rows);
   if (sequence.request.prompt_logits) rows = std::min(rows, kMaxLogitRows - decode_rows);
   return std::clamp<int64_t>(rows, 1, left);
 }
 
-void Scheduler::measure_chunk(double seconds) {
+void Scheduler::measure_step(double seconds) {
+  const auto answers = static_cast<double>(step_.size()) - (chunk_ != nullptr ? 1 : 0);
+  if (chunk_ == nullptr) decode_seconds_ = seconds, decode_answers_ = answers;
+  // They went on by one token, which takes that much alone: rather too little, until it is measured again.
+  const double served = decode_seconds_ * std::min(1.0, answers / std::max(1.0, decode_answers_));
+  owed_seconds_ = std::max(0.0, owed_seconds_ + kDecodeShare * seconds - served);
+  if (chunk_ == nullptr) return;
   const auto rows = static_cast<int64_t>(step_tokens_.size());
   const double rate = static_cast<double>(rows) / std::max(1e-6, seconds);
   chunk_->rows_per_second = rate;

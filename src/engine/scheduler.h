@@ -38,6 +38,11 @@ inline constexpr int64_t kPrefillGrid = 256;
 // a long prompt, it may be the second. Steps of equal size differ by a third, and nobody is to wait for half a second.
 inline constexpr double kMixedStepSeconds = 0.25;
 inline constexpr double kLongestMixedStepSeconds = 0.33;
+// While a prompt is read, answers keep this part of the speed that they have without it: enough steps of answers alone
+// come between the chunks. A prompt that is read alone takes 1 / (1 - share) of its time so.
+inline constexpr double kDecodeShare = 0.3;
+// A chunk beside which nobody decodes: whoever leaves, or brings a short prompt, waits for its end.
+inline constexpr double kLoneStepSeconds = 2;
 
 class Scheduler {
  public:
@@ -71,8 +76,8 @@ class Scheduler {
   // Takes over what others computed of the same prompt since it began: identical requests share one prefill.
   void catch_up(Sequence& sequence);
   int64_t chunk_rows(const Sequence& sequence, int64_t decode_rows) const;
-  // Learns from the step with the chunk how long the next one takes.
-  void measure_chunk(double seconds);
+  // Learns from the step how long the next one of its kind takes, and what answers have coming to them.
+  void measure_step(double seconds);
   // Makes room for the next `rows` tokens of the sequence; preempts younger ones, at last itself (then false).
   bool reserve(Sequence& sequence, int64_t rows);
   void preempt(Sequence& sequence);
@@ -115,6 +120,9 @@ class Scheduler {
   bool last_step_was_prefill_ = false;
   bool shortest_prompt_next_ = false;
   double shallow_rows_per_second_ = 0;  // of the last step with the beginning of a prompt; 0: there was none
+  double decode_seconds_ = 0;           // of the last step of answers alone
+  double decode_answers_ = 0;           // that it had
+  double owed_seconds_ = 0;             // of steps of answers alone, before the next chunk
 
   // The step in progress; kept to keep their memory.
   std::vector<Sequence*> step_;

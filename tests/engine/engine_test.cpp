@@ -695,6 +695,32 @@ TEST(Engine, ALongPromptLeavesNoGapInTheAnswersOfOthers) {
   EXPECT_LT(model.longest_step_seconds(), 0.5);
 }
 
+// Answers keep a share of their speed while a prompt is read, and the prompt the rest of the time.
+TEST(Engine, ALongPromptLeavesAnswersTheirShare) {
+  const FakeModel model({.pages = {200}, .sequence_tokens = 2000, .step_seconds = 4e-3, .row_seconds = 1e-3});
+  auto engine = start(model);
+  auto answer = engine->submit(greedy(random_prompt(1, 20), 1900));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(answer->next());
+  const double before = model.decode_step_seconds();
+  const Collected prompt = run(*engine, greedy(random_prompt(2, 1500), 1));
+  ASSERT_TRUE(prompt.done);
+  const double share = (model.decode_step_seconds() - before) / prompt.done->usage.prefill_seconds;
+  EXPECT_GT(share, kDecodeShare * 0.7);
+  EXPECT_LT(share, kDecodeShare * 1.2);
+  answer->cancel();
+  EXPECT_EQ(collect(*answer).done->reason, FinishReason::kCancelled);
+}
+
+// Nobody waits long for the end of a chunk of a slow model.
+TEST(Engine, AChunkAloneHasALimit) {
+  const FakeModel model({.row_seconds = 8e-3});
+  auto engine = start(model);
+  EXPECT_TRUE(run(*engine, greedy(random_prompt(1, 20), 1)).done);
+  EXPECT_TRUE(run(*engine, greedy(random_prompt(2, 400), 1)).done);
+  EXPECT_LT(model.longest_step_seconds(), kLoneStepSeconds * 1.1);
+  EXPECT_GE(model.largest_step(), 128);
+}
+
 // A decode plan reads all keys again for each row: where they are many, the last rows of a prompt run in a prefill
 // plan.
 TEST(Engine, FewRowsDeepInAPromptRunInAPrefillPlan) {

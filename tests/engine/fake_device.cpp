@@ -128,6 +128,9 @@ class FakeDevice final : public DeviceModel {
       }
     }
     longest_seconds = std::max(longest_seconds.load(), seconds);
+    if (std::ranges::all_of(sequences, [](const StepSequence& s) { return s.rows == 1; })) {
+      decode_seconds = decode_seconds + seconds;
+    }
     if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   }
 
@@ -143,6 +146,7 @@ class FakeDevice final : public DeviceModel {
   std::atomic<int64_t> largest{0};
   std::atomic<int64_t> largest_decode{0};
   std::atomic<double> longest_seconds{0};
+  std::atomic<double> decode_seconds{0};
   std::atomic<int64_t> most_sequences{0};
   std::atomic<int64_t> logit_rows_read{0};
 };
@@ -315,6 +319,7 @@ int64_t FakeModel::rows_computed() const { return device_->rows; }
 int64_t FakeModel::largest_step() const { return device_->largest; }
 int64_t FakeModel::largest_decode_step() const { return device_->largest_decode; }
 double FakeModel::longest_step_seconds() const { return device_->longest_seconds; }
+double FakeModel::decode_step_seconds() const { return device_->decode_seconds; }
 int64_t FakeModel::most_sequences() const { return device_->most_sequences; }
 int64_t FakeModel::logit_rows_read() const { return device_->logit_rows_read; }
 

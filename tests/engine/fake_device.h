@@ -54,8 +54,9 @@ class FakeModel {
   int64_t rows_computed() const;
   int64_t largest_step() const;
   int64_t largest_decode_step() const;  // of those that ran in a decode plan
-  // What the longest step slept for.
+  // What the longest step slept for, and all steps in which every sequence had one row.
   double longest_step_seconds() const;
+  double decode_step_seconds() const;
   int64_t most_sequences() const;
   int64_t logit_rows_read() const;
   // What a sequence alone must generate greedily after `prompt`, computed without an engine.
