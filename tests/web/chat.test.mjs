@@ -1,17 +1,14 @@
 // The chat page in a real browser, against a scripted server. Run by `./dev web --test`.
 //
-// HEARTH_CHROMIUM names the browser; HEARTH_SHOTS a folder for pictures of what the tests see.
+// HEARTH_SHOTS: a folder for pictures of what the tests see.
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { launchBrowser } from './browser.mjs';
 import { cpuTime } from './cpu_time.mjs';
 import { markdownAnswer, startMock } from './mock.mjs';
 
-const require = createRequire(new URL('../../web/package.json', import.meta.url));
-const { chromium } = require('playwright-core');
-const kBrowsers = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const kLimitMs = 30_000;
 
 let browser;
@@ -21,8 +18,7 @@ let page;
 let problems;
 
 before(async () => {
-  const executablePath = process.env.HEARTH_CHROMIUM ?? kBrowsers.find((path) => existsSync(path));
-  browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  browser = await launchBrowser();
 });
 after(() => browser?.close());
 

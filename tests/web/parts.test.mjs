@@ -1,16 +1,14 @@
 // Parts of the chat page by themselves: growing markdown for every prefix of a text, hostile text, the event reader.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { launchBrowser } from './browser.mjs';
 import { cpuTime } from './cpu_time.mjs';
 import { attack, markdownAnswer } from './mock.mjs';
 
 const require = createRequire(new URL('../../web/package.json', import.meta.url));
-const { chromium } = require('playwright-core');
 const { build } = require('esbuild');
-const kBrowsers = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
 async function bundle(entry, options) {
   const source = fileURLToPath(new URL(`../../web/src/${entry}`, import.meta.url));
@@ -22,8 +20,7 @@ let browser;
 let page;
 
 before(async () => {
-  const executablePath = process.env.HEARTH_CHROMIUM ?? kBrowsers.find((path) => existsSync(path));
-  browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  browser = await launchBrowser();
   page = await browser.newPage();
   await page.addScriptTag({ content: await bundle('markdown_view.ts', { format: 'iife', globalName: 'markdown' }) });
 });
