@@ -157,7 +157,8 @@ Result<std::unique_ptr<Backend>> make_vulkan_backend(const BackendOptions& optio
 // The instruction sets that the CPU backend is compiled for, the best first, whether this machine has them or not.
 std::vector<std::string_view> cpu_isa_names();
 
-// By one of these names, or one of several GPUs: "cuda:1". Fails with kUsage on another name or an impossible option.
+// By one of these names, or one of several GPUs: "cuda:1". Fails with kUsage on another name or an impossible option,
+// kNotFound where this build or machine has no such device at all.
 std::vector<std::string_view> backend_names();
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options);
 

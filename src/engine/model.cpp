@@ -262,16 +262,17 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
 
     std::vector<std::string> notes;
     Result<void> loaded = backend ? load_on(std::move(*backend)) : Result<void>(backend.error());
-    const auto cannot = [](const Error& error) {  // the device, not the file or the options
-      return error.code == ErrorCode::kOutOfMemory || error.code == ErrorCode::kUnsupported ||
+    // Neither a GPU nor a failing driver of one: nothing was left to choose.
+    const bool no_gpu = !backend && backend.error().code == ErrorCode::kNotFound;
+    const auto cannot = [&](const Error& error) {  // the device, not the file or the options
+      return no_gpu || error.code == ErrorCode::kOutOfMemory || error.code == ErrorCode::kUnsupported ||
              error.code == ErrorCode::kInternal;
     };
     if (automatic && loaded) {
       notes.push_back(fmt::format("the model runs on {}: {}; --device cpu would use the processor",
                                   m.backend->info().name, m.backend->info().description));
     } else if (automatic && cannot(loaded.error())) {
-      // A machine without a GPU left no choice.
-      if (backend || loaded.error().code != ErrorCode::kUnsupported) {
+      if (!no_gpu) {
         notes.push_back(fmt::format("the model runs on the CPU: {}", without_advice(loaded.error().message)));
       }
       HEARTH_ASSIGN(auto cpu, make_backend("cpu", backend_options));

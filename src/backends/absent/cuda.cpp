@@ -5,7 +5,7 @@
 namespace hearth {
 
 Result<std::unique_ptr<Backend>> make_cuda_backend(const BackendOptions&) {
-  return fail(ErrorCode::kUnsupported,
+  return fail(ErrorCode::kNotFound,
               "cannot use the device \"cuda\": this build has no CUDA backend; --device cpu works");
 }
 

@@ -4,7 +4,7 @@
 namespace hearth {
 
 Result<std::unique_ptr<Backend>> make_vulkan_backend(const BackendOptions&) {
-  return fail(ErrorCode::kUnsupported,
+  return fail(ErrorCode::kNotFound,
               "cannot use the device \"vulkan\": this build has no Vulkan backend; --device cpu works");
 }
 

@@ -566,7 +566,7 @@ class CudaBackend : public Backend {
 Result<std::unique_ptr<Device>> open_device(const Driver& driver, std::optional<int> index) {
   HEARTH_ASSIGN(const std::vector<DeviceProperties> devices, list_devices(driver));
   if (devices.empty()) {
-    return fail(ErrorCode::kUnsupported, "cannot use an NVIDIA GPU: the driver finds none; --device cpu works");
+    return fail(ErrorCode::kNotFound, "cannot use an NVIDIA GPU: the driver finds none; --device cpu works");
   }
   if (index) {
     if (*index < 0 || static_cast<size_t>(*index) >= devices.size()) {

@@ -12,7 +12,7 @@ Result<Driver> load_driver() {
   // Never closed: its threads live as long as the program.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return fail(ErrorCode::kUnsupported,
+    return fail(ErrorCode::kNotFound,
                 "cannot use an NVIDIA GPU: this machine has no driver for one (libcuda.so.1); --device cpu works");
   }
   Driver driver;
@@ -29,8 +29,8 @@ Result<Driver> load_driver() {
   if (CUresult result = driver.cuInit(0); result != CUDA_SUCCESS) {
     const char* text = nullptr;
     driver.cuGetErrorString(result, &text);
-    return fail(ErrorCode::kUnsupported, "cannot use an NVIDIA GPU: the driver says \"{}\"; --device cpu works",
-                text ? text : "unknown error");
+    return fail(result == CUDA_ERROR_NO_DEVICE ? ErrorCode::kNotFound : ErrorCode::kUnsupported,
+                "cannot use an NVIDIA GPU: the driver says \"{}\"; --device cpu works", text ? text : "unknown error");
   }
   return driver;
 }

@@ -34,7 +34,8 @@ struct Driver {
   Result<void> check(CUresult result, std::string_view attempt) const;
 };
 
-// The driver of this machine, initialized once. kUnsupported: there is none, or it has no device.
+// The driver of this machine, initialized once. kNotFound: there is none, or it has no device; kUnsupported: it fails,
+// or is too old.
 Result<const Driver*> find_driver();
 // For tests: what find_driver() gives from now on; nullptr: the machine's again.
 void replace_driver(const Driver* driver);

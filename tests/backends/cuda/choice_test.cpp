@@ -67,6 +67,24 @@ TEST(DeviceChoice, AGpuThatFailsWhileItLoadsIsNoReasonToStop) {
   }
 }
 
+TEST(DeviceChoice, OnlyAMachineWithoutAGpuIsSilentAboutIt) {
+  {
+    FakeMachine none(Gpus{});
+    auto model = Model::open(kModel, {.device = "auto"});
+    ASSERT_TRUE(model) << model.error().message;
+    EXPECT_TRUE((*model)->info().device.starts_with("cpu"));
+    EXPECT_TRUE((*model)->info().notes.empty()) << (*model)->info().notes[0];
+  }
+  FakeMachine sick(Gpus{{}});
+  sick.fake.fail_call(0, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+  auto model = Model::open(kModel, {.device = "auto"});
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_TRUE((*model)->info().device.starts_with("cpu"));
+  ASSERT_EQ((*model)->info().notes.size(), 1u) << sick.fake.failed();
+  EXPECT_TRUE((*model)->info().notes[0].starts_with("the model runs on the CPU: count the GPUs: "))
+      << (*model)->info().notes[0];
+}
+
 TEST(DeviceChoice, AGpuThatWasNamedIsTakenOrRefused) {
   FakeMachine machine(Gpus{{.total_bytes = 128 * kMiB}});
   for (const char* device : {"cuda", "cuda:0"}) {
