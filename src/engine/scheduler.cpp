@@ -332,8 +332,9 @@ void Scheduler::measure_step(double seconds) {
   const auto rows = static_cast<int64_t>(step_tokens_.size());
   const double rate = static_cast<double>(rows) / std::max(1e-6, seconds);
   chunk_->rows_per_second = rate;
-  // The end of a short prompt is small, and slow for that; the next one must not be cut up because of it.
-  if (chunk_->computed < kDeep && (rows >= kSmallestChunk || rate > shallow_rows_per_second_)) {
+  // The end of a prompt may be small, and slow for that, however many answers ran beside it; the next one must not be
+  // cut up because of it.
+  if (chunk_->computed < kDeep && (chunk_->rows >= kSmallestChunk || rate > shallow_rows_per_second_)) {
     shallow_rows_per_second_ = rate;
   }
 }

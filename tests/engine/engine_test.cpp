@@ -721,6 +721,21 @@ TEST(Engine, AChunkAloneHasALimit) {
   EXPECT_GE(model.largest_step(), 128);
 }
 
+// Many answers beside it do not make a small chunk tell how fast large ones are.
+TEST(Engine, ASmallChunkBesideManyAnswersDoesNotCutUpTheNextPrompt) {
+  const FakeModel model({.pages = {400}, .step_seconds = 0.05});
+  auto engine = start(model, {.max_sequences = 32});
+  std::vector<Generation> answers;
+  for (uint32_t i = 0; i < 16; ++i) answers.push_back(*engine->submit(greedy(random_prompt(i, 40), 200)));
+  for (Generation& answer : answers) {
+    while (!std::holds_alternative<TokenEvent>(*answer.next())) {
+    }
+  }
+  EXPECT_TRUE(run(*engine, greedy(random_prompt(20, 3), 1)).done);
+  EXPECT_TRUE(run(*engine, greedy(random_prompt(21, 150), 1)).done);
+  EXPECT_EQ(model.largest_step(), 150 + 16);
+}
+
 // A decode plan reads all keys again for each row: where they are many, the last rows of a prompt run in a prefill
 // plan.
 TEST(Engine, FewRowsDeepInAPromptRunInAPrefillPlan) {
