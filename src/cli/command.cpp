@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/utf8.h"
 #include "files/replacing_file.h"
 
 namespace hearth::cli {
@@ -34,6 +35,12 @@ Result<std::string> read_text(const std::string& path) {
   }
   if (std::ferror(file.get())) return fail(ErrorCode::kIo, "cannot read {}: {}", path, std::strerror(errno));
   return text;
+}
+
+Result<void> check_utf8(std::string_view name, std::string_view text) {
+  const size_t good = valid_utf8_prefix(text);
+  if (good == text.size()) return {};
+  return fail(ErrorCode::kInvalidInput, "{} is not a text: byte {} is not UTF-8", name, good);
 }
 
 Result<void> write_text(const std::string& path, std::string_view text) {

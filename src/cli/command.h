@@ -41,6 +41,8 @@ void add_version(CLI::App& app, Body& chosen);
 
 // The whole of a file, or of stdin for "-". At most 256 MiB.
 Result<std::string> read_text(const std::string& path);
+// kInvalidInput, which names the first byte that is not UTF-8.
+Result<void> check_utf8(std::string_view name, std::string_view text);
 // Replaces the file atomically.
 Result<void> write_text(const std::string& path, std::string_view text);
 

@@ -70,9 +70,7 @@ Result<Loaded> load(const ModelFlags& flags) {
 // The first ids of the text, as the model tokenizes it; at least so many.
 Result<std::vector<int32_t>> text_ids(const EvalFlags& flags, const Model& model, int64_t least) {
   HEARTH_ASSIGN(std::string text, read_text(flags.text_file));
-  if (const size_t good = utf8_prefix(text); good < text.size()) {
-    return fail(ErrorCode::kInvalidInput, "{} is not a text: byte {} is not UTF-8", flags.text_file, good);
-  }
+  HEARTH_TRY(check_utf8(flags.text_file, text));
   HEARTH_ASSIGN(std::vector<int32_t> ids, model.text().tokenize(text, /*special=*/false, /*add_special=*/true));
   if (std::ssize(ids) > flags.max_tokens) ids.resize(static_cast<size_t>(flags.max_tokens));
   if (std::ssize(ids) < least) {

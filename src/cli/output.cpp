@@ -2,25 +2,12 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <iterator>
+
+#include "base/utf8.h"
 
 namespace hearth::cli {
 namespace {
-
-// Bytes of the UTF-8 sequence that `text` begins with, 0 if it begins with none.
-size_t sequence_bytes(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  bool overlong_or_beyond = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
-                            (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F);
-  return overlong_or_beyond ? 0 : length;
-}
 
 bool is_control(std::string_view sequence) {
   auto first = static_cast<unsigned char>(sequence[0]);
@@ -36,9 +23,9 @@ bool is_terminal(int fd) { return ::isatty(fd) == 1; }
 std::string printable_text(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    size_t length = sequence_bytes(text);
-    std::string_view sequence = text.substr(0, std::max<size_t>(length, 1));
-    if (length > 0 && !is_control(sequence)) {
+    const Utf8Char character = read_utf8(text, 0);
+    std::string_view sequence = text.substr(0, character.length);
+    if (character.valid && !is_control(sequence)) {
       out += sequence;
     } else {
       for (char c : sequence) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
@@ -46,16 +33,6 @@ std::string printable_text(std::string_view text) {
     text.remove_prefix(sequence.size());
   }
   return out;
-}
-
-size_t utf8_prefix(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const size_t length = sequence_bytes(text.substr(at));
-    if (length == 0) break;
-    at += length;
-  }
-  return at;
 }
 
 void write_note(std::string_view text) {

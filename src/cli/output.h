@@ -16,8 +16,6 @@ bool is_terminal(int fd);
 // Names in files and what models write may hold escape sequences, which would command the terminal. Here control
 // characters and what is not UTF-8 appear as \x1b and the like; newlines and tabs stay.
 std::string printable_text(std::string_view text);
-// Bytes in front of the first that is not part of UTF-8.
-size_t utf8_prefix(std::string_view text);
 
 // To stderr, printable. What cannot be written is dropped: a note is no reason to stop.
 void write_note(std::string_view text);

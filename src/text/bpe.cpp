@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "text/unicode.h"
 
 namespace hearth {

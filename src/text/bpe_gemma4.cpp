@@ -1,6 +1,6 @@
 #include "text/bpe_gemma4.h"
 
-#include "text/unicode.h"
+#include "base/utf8.h"
 
 namespace hearth {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "text/unicode.h"
+#include "base/utf8.h"
 
 namespace hearth {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/utf8.h"
 #include "text/unicode.h"
 
 namespace hearth {

@@ -3,7 +3,6 @@
 #include <bit>
 
 #include "text/bpe_gemma4.h"
-#include "text/unicode.h"
 
 namespace hearth {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "text/unicode.h"
+#include "base/utf8.h"
 
 namespace hearth {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "text/bpe.h"
 #include "text/bpe_gemma4.h"
 #include "text/spm.h"

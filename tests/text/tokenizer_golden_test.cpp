@@ -1,6 +1,7 @@
 // Every real vocabulary against the ids that the original tokenizer gave.
 #include <nlohmann/json.hpp>
 
+#include "text/unicode.h"
 #include "vocab_files.h"
 
 namespace hearth {

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "text/bpe.h"
+#include "text/unicode.h"
 #include "vocab_files.h"
 
 namespace hearth {

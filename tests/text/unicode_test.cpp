@@ -1,4 +1,5 @@
 #include "text/unicode.h"
+#include "base/utf8.h"
 
 #include "vocab_files.h"
 

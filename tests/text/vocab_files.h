@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.h"
 #include "files/gguf.h"
 #include "text/tokenizer.h"
-#include "text/unicode.h"
 
 namespace hearth {
 

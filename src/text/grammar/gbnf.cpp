@@ -1,11 +1,12 @@
 #include "text/grammar/gbnf.h"
 
 #include <algorithm>
+#include <ranges>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
-#include "text/unicode.h"
+#include "base/utf8.h"
 
 namespace hearth::grammar {
 namespace {

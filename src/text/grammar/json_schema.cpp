@@ -10,11 +10,11 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/utf8.h"
 #include "text/grammar/automaton.h"
 #include "text/grammar/number_range.h"
 #include "text/grammar/pattern.h"
 #include "text/grammar/schema_merge.h"
-#include "text/unicode.h"
 
 namespace hearth::grammar {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/unicode.h"
+#include "base/utf8.h"
 
 namespace hearth::grammar {
 namespace {
