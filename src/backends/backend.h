@@ -145,7 +145,7 @@ class Backend {
 struct BackendOptions {
   int64_t threads = 0;              // at most kMaxThreads; 0: physical cores, affinity and cgroup quota decide
   std::optional<int> device_index;  // GPUs only: which one; none: that with the most free memory
-  std::string isa;                  // CPU only: "", "avx2", "neon"; an ISA that this machine lacks is an error
+  std::string isa;                  // CPU only: one of cpu_isa_names(); "": the best that this machine has
 };
 
 // One factory per backend; a backend that is not built links a stub that says so (backends/absent).

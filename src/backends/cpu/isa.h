@@ -9,8 +9,8 @@
 
 namespace hearth::cpu {
 
-// The kernels of an ISA: "avx512", "avx2", "neon" or "portable" (no more than every machine of the architecture has).
-// "": the environment variable HEARTH_ISA, or else the best that this machine has; portable never on x86-64. Fails
+// The kernels of an ISA, by a name of cpu_isa_names(); "portable" needs no more than every machine of the architecture
+// has. "": the environment variable HEARTH_ISA, or else the best that this machine has; portable never on x86-64. Fails
 // with kUnsupported when the machine lacks it, kUsage on an unknown name; both say what it runs.
 Result<const KernelTable*> select_isa(std::string_view name);
 

@@ -2,9 +2,10 @@
 // two bf16, x = hi + lo with 16 significant bits; a product is hi*hi + hi*lo + lo*hi, and what is left out, lo*lo, is
 // 2^-16 of it. gemm_bf16: hi alone, 8 significant bits, a third of the products. Part of kernels.cpp.
 //
-// Packed rows: [ceil(cols / kAmxBlock)][groups of 32 rows][kAmxBlock / 32][2 tiles][hi, lo][16 rows][32 columns] bf16,
+// Packed rows: [ceil(cols / kAmxBlock)][groups of 32 rows][kAmxBlock / 32][2 tiles][Parts][16 rows][32 columns] bf16,
 // so that what a block of columns needs of all rows lies together; columns past the end are zeros. A block of a panel:
-// [kAmxBlock / 32][hi, lo][16 pairs of columns][16 lanes][2] bf16. Every [16][64 bytes] is a tile of the unit.
+// [kAmxBlock / 32][Parts][16 pairs of columns][16 lanes][2] bf16. The parts are hi and, where there are two, lo. Every
+// [16][64 bytes] is a tile of the unit.
 #pragma once
 
 #include "backends/cpu/kernels/gemm.h"
@@ -55,10 +56,13 @@ struct Amx {
         F32x16 b = n >= 32 ? load(row + k + 16) : n > 16 ? load_part(row + k + 16, n - 16) : zero_f();
         __m512i hi = to_bf16(a.v, b.v);
         _mm512_storeu_si512(to, hi);
-        if constexpr (Parts == 1) continue;
-        __m512 ha = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(hi)), 16));
-        __m512 hb = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(hi, 1)), 16));
-        _mm512_storeu_si512(to + kAmxTileBytes, to_bf16(_mm512_sub_ps(a.v, ha), _mm512_sub_ps(b.v, hb)));
+        if constexpr (Parts == 2) {
+          auto widen = [](__m256i half) {
+            return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+          };
+          __m512 ha = widen(_mm512_castsi512_si256(hi)), hb = widen(_mm512_extracti64x4_epi64(hi, 1));
+          _mm512_storeu_si512(to + kAmxTileBytes, to_bf16(_mm512_sub_ps(a.v, ha), _mm512_sub_ps(b.v, hb)));
+        }
       }
     }
   }
@@ -82,9 +86,10 @@ struct Amx {
       __m512i hi = _mm512_permutexvar_epi16(zip, to_bf16(a, b));
       std::byte* to = out + k / kAmxCols * kWStepBytes + k % kAmxCols / 2 * 64;
       _mm512_storeu_si512(to, hi);
-      if constexpr (Parts == 1) continue;
-      __m512i lo = to_bf16(_mm512_sub_ps(a, bf16_low_half(hi)), _mm512_sub_ps(b, bf16_high_half(hi)));
-      _mm512_storeu_si512(to + kAmxTileBytes, _mm512_permutexvar_epi16(zip, lo));
+      if constexpr (Parts == 2) {
+        __m512i lo = to_bf16(_mm512_sub_ps(a, bf16_low_half(hi)), _mm512_sub_ps(b, bf16_high_half(hi)));
+        _mm512_storeu_si512(to + kAmxTileBytes, _mm512_permutexvar_epi16(zip, lo));
+      }
     }
   }
 

@@ -37,12 +37,16 @@ std::string_view linear_file(FormatId format) {
   return kFiles.at(format);
 }
 
-LinearParams linear_params(const PrepareContext& context, const Matrix& matrix) {
+static int units_of(const Matrix& matrix) {
   const FormatShape shape = format_shape(matrix.format);
+  return shape.unit_cols > 0 ? static_cast<int>(ceil_div<int64_t>(matrix.cols, shape.unit_cols)) : 0;
+}
+
+LinearParams linear_params(const PrepareContext& context, const Matrix& matrix) {
   return {.step = context.step,
           .part_count = 1,
           .cols = static_cast<int32_t>(matrix.cols),
-          .units = shape.unit_cols > 0 ? static_cast<int32_t>(ceil_div<int64_t>(matrix.cols, shape.unit_cols)) : 0,
+          .units = units_of(matrix),
           .panel_bytes = static_cast<uint32_t>(matrix.layout.panel_bytes),
           .high_offset = static_cast<uint32_t>(matrix.layout.high),
           .sub_scales_offset = static_cast<uint32_t>(matrix.layout.sub_scales),
@@ -98,6 +102,11 @@ class LinearBuilder {
     const float* bias;
     float* out;
   };
+  // Shared memory of a block of gemv: weights, sums, and the row of x that a fused one rounds.
+  struct GemvMemory {
+    int batch_panels;
+    size_t ring_bytes, bytes, fused_bytes;
+  };
   enum class Form { kFloats, kInts, kHalves };  // of activations
 
   Form form_of(const Matrix& matrix) const {
@@ -105,9 +114,9 @@ class LinearBuilder {
     if (rows_ <= kGemvRows) return shape.integer_codes ? Form::kInts : Form::kFloats;
     return shape.unit_cols > 0 ? Form::kHalves : Form::kFloats;
   }
-  bool fused(const Matrix& matrix) const {
-    return form_of(matrix) == Form::kInts && gemv_rows() == 1 && context_.tuning.fusion && cols_ <= kMostFusedCols &&
-           gemv_memory(matrix).fused_bytes <= static_cast<size_t>(most_shared_bytes(compiled_for_));
+  bool fused(Form form, const GemvMemory& memory) const {
+    return form == Form::kInts && gemv_rows() == 1 && context_.tuning.fusion && cols_ <= kMostFusedCols &&
+           memory.fused_bytes <= static_cast<size_t>(most_shared_bytes(compiled_for_));
   }
 
   // That a gemv of integers multiplies; of plans with more rows none does. Those for one row and for two add the groups
@@ -204,7 +213,8 @@ class LinearBuilder {
     const Matrix& matrix = *parts[0].matrix;
     const FormatShape shape = format_shape(matrix.format);
     const Form form = form_of(matrix);
-    const bool fuse = fused(matrix);
+    const GemvMemory memory = form == Form::kInts ? gemv_memory(matrix) : GemvMemory{};
+    const bool fuse = fused(form, memory);
     if (!fuse) HEARTH_TRY(prepare_rows(form));
 
     LinearParams params = linear_params(context_, matrix);
@@ -236,7 +246,7 @@ class LinearBuilder {
       case Form::kFloats:
         return start_float_gemv(params, matrix);
       case Form::kInts:
-        return start_int_gemv(params, matrix, fuse);
+        return start_int_gemv(params, matrix, memory, fuse);
       case Form::kHalves:
         return start_gemm(params, matrix, shape);
     }
@@ -253,26 +263,18 @@ class LinearBuilder {
     return finish(launch, params, matrix);
   }
 
-  // Shared memory of a block of gemv: weights, sums, and the row of x that a fused one rounds.
-  struct GemvMemory {
-    int batch_panels;
-    size_t ring_bytes, bytes, fused_bytes;
-  };
   GemvMemory gemv_memory(const Matrix& matrix) const {
-    const FormatShape shape = format_shape(matrix.format);
-    const int units = static_cast<int>(ceil_div<int64_t>(matrix.cols, shape.unit_cols));
     const int panel_bytes =
-        std::min(units, gemv_warps(compiled_for_)) * 16 * gemv_rows() * static_cast<int>(sizeof(float));
+        std::min(units_of(matrix), gemv_warps(compiled_for_)) * 16 * gemv_rows() * static_cast<int>(sizeof(float));
     GemvMemory m{};
     m.batch_panels = std::max(2, std::max(kPartialBytes, 2 * panel_bytes) / panel_bytes / 2 * 2);
-    m.ring_bytes = static_cast<size_t>(gemv_ring_bytes(shape.unit_bytes, compiled_for_));
+    m.ring_bytes = static_cast<size_t>(gemv_ring_bytes(format_shape(matrix.format).unit_bytes, compiled_for_));
     m.bytes = round_up<size_t>(m.ring_bytes + static_cast<size_t>(m.batch_panels * panel_bytes), 128);
     m.fused_bytes = m.bytes + static_cast<size_t>(ints_.blocks) * (64 + 4 + 8);
     return m;
   }
 
-  Result<void> start_int_gemv(LinearParams& params, const Matrix& matrix, bool fuse) {
-    const GemvMemory memory = gemv_memory(matrix);
+  Result<void> start_int_gemv(LinearParams& params, const Matrix& matrix, const GemvMemory& memory, bool fuse) {
     params.batch_panels = memory.batch_panels;
     params.partial_offset = static_cast<uint32_t>(memory.ring_bytes);
     params.x_offset = static_cast<uint32_t>(memory.bytes);
