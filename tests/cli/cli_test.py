@@ -424,6 +424,9 @@ class Doctor(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
             for words in ("the CPU cannot run models: HEARTH_ISA: ", "mmx", "this machine runs: ", "portable"):
                 self.assertIn(words, done.stdout)
+        done = hearth("doctor", "--quick", env={"HEARTH_CPU_KERNEL": "nonsense"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the CPU cannot run models: HEARTH_CPU_KERNEL: ", done.stdout)
 
 
 class Workers(unittest.TestCase):

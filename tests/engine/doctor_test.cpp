@@ -138,6 +138,16 @@ TEST(Doctor, ReadsWhatTheSystemSays) {
   EXPECT_EQ(report.vulkan.drivers, (std::vector<std::string>{"nvidia_icd.json", "radeon_icd.x86_64.json"}));
 }
 
+TEST(Doctor, AKernelThatIsForcedAndUnknownIsAProblem) {
+  ASSERT_EQ(setenv("HEARTH_CPU_KERNEL", "linear:fast", 1), 0);
+  const MachineReport report = examine_machine({.measure = false});
+  ASSERT_EQ(unsetenv("HEARTH_CPU_KERNEL"), 0);
+  const std::vector<Finding> all = findings(report);
+  const auto broken = std::ranges::find(all, Kind::kBroken, &Finding::kind);
+  ASSERT_NE(broken, all.end());
+  EXPECT_NE(broken->text.find("HEARTH_CPU_KERNEL"), std::string::npos) << broken->text;
+}
+
 TEST(Doctor, NothingOfTheSystemIsNeeded) {
   const MachineReport report = examine_machine({.measure = false, .root = "/nowhere/at/all"});
   EXPECT_GE(report.cpu.workers, 1);

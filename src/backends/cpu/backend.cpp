@@ -2,7 +2,6 @@
 #include "backends/backend.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <utility>
 
 #include "backends/cpu/isa.h"
@@ -303,8 +302,7 @@ namespace hearth {
 
 Result<std::unique_ptr<Backend>> make_cpu_backend(const BackendOptions& options) {
   HEARTH_ASSIGN(const cpu::KernelTable* kernels, cpu::select_isa(options.isa));
-  const char* forced = std::getenv("HEARTH_CPU_KERNEL");
-  HEARTH_ASSIGN(const cpu::LinearKernel linear_kernel, cpu::linear_kernel_from_name(forced ? forced : ""));
+  HEARTH_ASSIGN(const cpu::LinearKernel linear_kernel, cpu::forced_linear_kernel());
   HEARTH_ASSIGN(auto pool, cpu::ThreadPool::start(cpu::worker_cpus(read_cpu_topology(), options.threads)));
   return std::unique_ptr<Backend>(new cpu::CpuBackend(*kernels, linear_kernel, std::move(pool)));
 }

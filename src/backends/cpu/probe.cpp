@@ -1,6 +1,7 @@
 #include "backends/probe.h"
 
 #include "backends/cpu/isa.h"
+#include "backends/cpu/step.h"
 
 namespace hearth {
 
@@ -11,6 +12,7 @@ void probe_cpu(CpuReport& report) {
   } else {
     report.problem = kernels.error().message;
   }
+  if (auto forced = cpu::forced_linear_kernel(); !forced) report.problem = forced.error().message;
 }
 
 }  // namespace hearth

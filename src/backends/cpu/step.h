@@ -70,8 +70,9 @@ struct RopeTable {
 
 // The kernels of LinearOp. kAuto: the plan and the formats decide.
 enum class LinearKernel : uint8_t { kAuto, kGemvInt, kGemvFloat, kGemmF32, kGemmInt, kGemmBytes, kGemmBf16, kGemmAmx };
-// "linear:gemv_float" and the like; "" is kAuto. Fails with kUsage and the list of names.
-Result<LinearKernel> linear_kernel_from_name(std::string_view name);
+// What the environment variable HEARTH_CPU_KERNEL forces ("linear:gemv_float" and the like), kAuto without it. Fails
+// with kUsage and the list of names.
+Result<LinearKernel> forced_linear_kernel();
 std::string_view name_of(LinearKernel kernel);  // not of kAuto
 
 // What preparing a step may ask for.

@@ -347,7 +347,8 @@ TEST(CpuBackendOptions, RefusesUnknownKernels) {
   ASSERT_FALSE(backend);
   if (backend.error().code == ErrorCode::kUnsupported) GTEST_SKIP() << backend.error().message;
   EXPECT_EQ(backend.error().message,
-            "CPU kernel 'linear:fast' is unknown; there are: linear:gemv_int, linear:gemv_float, linear:gemm_f32, "
+            "HEARTH_CPU_KERNEL: CPU kernel 'linear:fast' is unknown; there are: linear:gemv_int, linear:gemv_float, "
+            "linear:gemm_f32, "
             "linear:gemm_int, linear:gemm_bytes, linear:gemm_bf16, linear:gemm_amx");
 }
 

@@ -2,6 +2,7 @@
 // through tiles that unpack a block of weights for all of them. Which of the two depends on the plan only, never on the
 // rows of a step. kCandidates names the kernels; HEARTH_CPU_KERNEL=linear:NAME forces one.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -420,14 +421,15 @@ const Candidate& candidate(LinearKernel kernel) {
 
 }  // namespace
 
-Result<LinearKernel> linear_kernel_from_name(std::string_view name) {
-  if (name.empty()) return LinearKernel::kAuto;
+Result<LinearKernel> forced_linear_kernel() {
+  const char* name = std::getenv("HEARTH_CPU_KERNEL");
+  if (name == nullptr || *name == '\0') return LinearKernel::kAuto;
   std::string names;
   for (const Candidate& c : kCandidates) {
     if (c.name == name) return c.kernel;
     names.append(names.empty() ? "" : ", ").append(c.name);
   }
-  return fail(ErrorCode::kUsage, "CPU kernel '{}' is unknown; there are: {}", name, names);
+  return fail(ErrorCode::kUsage, "HEARTH_CPU_KERNEL: CPU kernel '{}' is unknown; there are: {}", name, names);
 }
 
 std::string_view name_of(LinearKernel kernel) { return candidate(kernel).name; }
