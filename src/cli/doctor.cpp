@@ -137,7 +137,8 @@ const char* kind_name(Finding::Kind kind) {
 // Rates that were not measured are null.
 nlohmann::ordered_json rate(double value) { return value > 0 ? nlohmann::ordered_json(value) : nullptr; }
 
-nlohmann::ordered_json json_of(const MachineReport& report, const Surroundings& around, const DoctorFlags& flags) {
+nlohmann::ordered_json json_of(const MachineReport& report, const Surroundings& around, const std::vector<Finding>& all,
+                               const DoctorFlags& flags) {
   using Json = nlohmann::ordered_json;
   const CpuReport& cpu = report.cpu;
   Json gpus = Json::array(), found = Json::array();
@@ -155,7 +156,7 @@ nlohmann::ordered_json json_of(const MachineReport& report, const Surroundings& 
                     {"host_read_beside_bus", rate(gpu.host_read_beside_bus)},
                     {"host_to_device_beside_host_read", rate(gpu.to_device_beside_host)}});
   }
-  for (const Finding& finding : all_findings(report, around, flags)) {
+  for (const Finding& finding : all) {
     found.push_back({{"kind", kind_name(finding.kind)}, {"text", finding.text}, {"remedy", finding.remedy}});
   }
   return {{"version", HEARTH_VERSION},
@@ -200,12 +201,13 @@ std::string size_text(size_t bytes) { return bytes_text(static_cast<double>(byte
 
 void line(std::string_view name, const std::string& text) { print("{:<8} {}\n", name, text); }
 
-void print_report(const MachineReport& report, const Surroundings& around, const DoctorFlags& flags) {
+void print_report(const MachineReport& report, const Surroundings& around, const std::vector<Finding>& all,
+                  const DoctorFlags& flags) {
   const CpuReport& cpu = report.cpu;
-  line("CPU", fmt::format("{}; {} hardware threads", cpu.name.empty() ? "unknown" : cpu.name, cpu.cpus));
-  line("", fmt::format("{} cores for this process{}; {} worker{}{}", cpu.cores,
+  line("CPU", fmt::format("{}; {}", cpu.name.empty() ? "unknown" : cpu.name, counted(cpu.cpus, "hardware thread")));
+  line("", fmt::format("{} for this process{}; {}{}", counted(cpu.cores, "core"),
                        cpu.quota_cpus > 0 ? fmt::format(", a control group grants {}", cpu.quota_cpus) : "",
-                       cpu.workers, cpu.workers == 1 ? "" : "s", rate_text("they read memory at", cpu.read_bandwidth)));
+                       counted(cpu.workers, "worker"), rate_text("they read memory at", cpu.read_bandwidth)));
   line("", fmt::format("{}{}", cpu.features, cpu.kernels.empty() ? "" : "; kernels: " + cpu.kernels));
   line("Memory",
        fmt::format("{}, {} available{}", size_text(report.memory.total_bytes), size_text(report.memory.available_bytes),
@@ -233,13 +235,13 @@ void print_report(const MachineReport& report, const Surroundings& around, const
                                           : fmt::format("drivers: {}", fmt::join(vulkan.drivers, ", ")));
   line("", "this build has no Vulkan backend yet");
   if (!around.folder.empty()) {
-    line("Models", fmt::format("{}: {} file{}{}", around.folder, around.models, around.models == 1 ? "" : "s",
+    line("Models", fmt::format("{}: {}{}", around.folder, counted(around.models, "file"),
                                rate_text("its disk reads", around.disk_read)));
   }
   line("", around.box.empty() ? "the model in the box is not installed" : "the model in the box: " + around.box);
   line("Port", fmt::format("{} is {}", flags.port, around.port_free ? "free" : "in use"));
   print("\n");
-  for (const Finding& finding : all_findings(report, around, flags)) {
+  for (const Finding& finding : all) {
     print("{:<8} {}\n", kind_name(finding.kind), finding.text);
     if (!finding.remedy.empty()) print("{:<8} -> {}\n", "", finding.remedy);
   }
@@ -249,13 +251,13 @@ void print_report(const MachineReport& report, const Surroundings& around, const
 Result<void> doctor(const DoctorFlags& flags) {
   const MachineReport report = examine_machine({.measure = !flags.quick});
   const Surroundings around = look_around(flags);
+  const std::vector<Finding> all = all_findings(report, around, flags);
   if (flags.json) {
     // Names come from files of the system and may be of any bytes.
-    print("{}\n", json_of(report, around, flags).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print("{}\n", json_of(report, around, all, flags).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    print_report(report, around, flags);
+    print_report(report, around, all, flags);
   }
-  const std::vector<Finding> all = all_findings(report, around, flags);
   if (std::ranges::find(all, Finding::Kind::kBroken, &Finding::kind) != all.end()) {
     return fail(ErrorCode::kUnsupported, "not everything works here; the findings that are broken say what");
   }
