@@ -338,8 +338,10 @@ Answer<void> answer_call(Exchange& exchange, const Models& models,
   HEARTH_ASSIGN(Json body, body_of(exchange));
   HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   HEARTH_ASSIGN(OllamaCall call, read(body, *model));
+  // Clients expect the name that they asked for, with its tag; one that no model has is not what answers.
   const Json asked = body.value("model", Json());
-  const std::string name = asked.is_string() ? asked.get<std::string>() : model->id;
+  const std::string name =
+      asked.is_string() && models.has(asked.get<std::string>()) ? asked.get<std::string>() : model->id;
   if (call.load_only) return answer_loaded(exchange, call, name);
   std::unique_ptr<ChatRun> run;
   std::visit([&](auto& request) { request.limits.wanted = wanted_by(exchange); }, call.request);

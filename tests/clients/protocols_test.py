@@ -322,7 +322,7 @@ class Ollama(Protocol):
 
     def chat(self, text="hello", **fields):
         """The whole answer and the objects of its stream."""
-        body = {"model": "m:latest", "messages": [{"role": "user", "content": text}]} | fields
+        body = {"model": "scripted:latest", "messages": [{"role": "user", "content": text}]} | fields
         whole = self.server.json("POST", "/api/chat", body | {"stream": False})
         headers, text = self.server.stream("/api/chat", body)
         self.assertEqual(headers["Content-Type"], "application/x-ndjson")
@@ -335,7 +335,7 @@ class Ollama(Protocol):
     def test_chat(self):
         whole, objects = self.chat()
         self.assertEqual(whole["message"], {"role": "assistant", "content": "One, two, three."})
-        self.assertEqual((whole["model"], whole["done"], whole["done_reason"]), ("m:latest", True, "stop"))
+        self.assertEqual((whole["model"], whole["done"], whole["done_reason"]), ("scripted:latest", True, "stop"))
         self.assertRegex(whole["created_at"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$")
         for name in ("total_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count"):
             self.assertGreater(objects[-1][name], 0, name)

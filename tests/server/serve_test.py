@@ -914,6 +914,9 @@ class SeveralModels(unittest.TestCase):
             for name, id in (("gpt", "second"), ("claude-other", "big")):
                 status, headers, _ = server.post(path, body | {"model": name})
                 self.assertEqual((status, headers["X-Hearth-Model"]), (200, id), path)
+        for name, told in (("gpt", "gpt"), ("second:latest", "second:latest"), ("claude-other", "big")):  # Ollama's own name of it, or what answered
+            for call in ({"prompt": "Hi", "options": {"num_predict": 2}, "stream": False}, {}):
+                self.assertEqual(server.post("/api/generate", call | {"model": name})[2]["model"], told)
         self.assertEqual(self.statuses(server), {"big": "ready", "second": "ready", "tiny": "unloaded"})
         self.assertEqual([m["name"] for m in server.get("/api/tags")[2]["models"]], ["big", "second", "tiny"])
         self.assertEqual([m["name"] for m in server.get("/api/ps")[2]["models"]], ["big", "second"])
