@@ -15,9 +15,11 @@
 
 namespace hearth {
 
+inline constexpr int64_t kMaxSequences = 64, kMaxPrefillRows = 2048;
+
 struct EngineOptions {
-  int64_t max_sequences = 16;  // at the same time, up to 64; more requests wait in a queue
-  int64_t prefill_rows = 512;  // most prompt tokens in one step, up to 2048
+  int64_t max_sequences = 16;  // at the same time, up to kMaxSequences; more requests wait in a queue
+  int64_t prefill_rows = 512;  // most prompt tokens in one step, up to kMaxPrefillRows
   bool deterministic = false;  // output bit-equal whatever the batch and the cache history; costs some speed
   bool prefix_cache = true;    // keep pages of finished sequences for later prompts
 };

@@ -24,6 +24,9 @@ struct BenchFlags {
   std::optional<std::string> compare;  // path of an earlier run's JSON
 };
 
+// Rows of a prompt that a step reads at least beside answers.
+constexpr int64_t kLeastChunk = 16;
+
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   size_t n = values.size();
@@ -143,7 +146,7 @@ class Bench {
       return fail(ErrorCode::kUsage,
                   "the {} sequences decoded only {} of their {} tokens while all of them did: reading their prompts "
                   "takes too long beside that; --decode-tokens {} or more would work",
-                  flags_.sequences, tokens, flags_.sequences * flags_.decode_tokens, 4 * flags_.decode_tokens);
+                  flags_.sequences, tokens, flags_.sequences * flags_.decode_tokens, enough_tokens(answers));
     }
     return static_cast<double>(tokens) / std::chrono::duration<double>(end - begin).count();
   }
@@ -202,6 +205,19 @@ class Bench {
       while (first < generations.size() && generations[first].finished()) ++first;
     }
     return answers;
+  }
+
+  // Three times the steps in which the prompts of all but the first are read, a chunk of one of them in each: between
+  // them are steps without a chunk.
+  int64_t enough_tokens(const std::vector<Answer>& answers) const {
+    const int64_t chunk = std::min(kLeastChunk, flags_.model.engine.prefill_rows);
+    int64_t steps = 0, most = 0;
+    for (const Answer& answer : answers) {
+      const int64_t chunks = (answer.usage.prompt_tokens - answer.usage.cached_tokens + chunk - 1) / chunk;
+      steps += chunks;
+      most = std::max(most, chunks);
+    }
+    return 3 * std::max(steps - most, flags_.decode_tokens);
   }
 
   Result<void> take(Event& event, int64_t max_tokens, Answer& answer) {
@@ -338,11 +354,15 @@ Result<void> bench(BenchFlags& flags) {
   for (int64_t tokens : flags.prefill) longest = std::max(longest, prefill_tokens(tokens));
   for (int64_t depth : flags.depths) longest = std::max(longest, decode_tokens(depth));
   for (int64_t tokens : flags.first_token) longest = std::max(longest, prefill_tokens(tokens));
-  if (longest > most) {
+  if (const int64_t trained = model->info().trained_context; trained > 0 && longest > trained) {
     return fail(ErrorCode::kUsage,
-                "a sequence of {} tokens was asked for, but the context takes {}; -c sets it, up to the {} that the "
-                "model was made for",
-                longest, most, model->info().trained_context);
+                "a sequence of {} tokens was asked for, but the model was made for {}; less of --prefill, --depth or "
+                "--first-token would work",
+                longest, trained);
+  }
+  if (longest > most) {
+    return fail(ErrorCode::kUsage, "a sequence of {} tokens was asked for, but the context takes {}; -c {} would work",
+                longest, most, longest);
   }
   HEARTH_ASSIGN(std::unique_ptr<Engine> engine, Engine::create(model, flags.model.engine));
   Bench bench(flags, *model, *engine);
@@ -424,7 +444,7 @@ void add_bench(CLI::App& app, Body& chosen) {
   command->add_option("--decode-tokens", flags->decode_tokens, "Tokens decoded for each measurement")
       ->transform(whole_number<int64_t>(2, 100000));
   command->add_option("--sequences", flags->sequences, "Sequences that decode at the same time")
-      ->transform(whole_number<int64_t>(1, 4096));
+      ->transform(whole_number<int64_t>(1, kMaxSequences));
   command->add_option("--rounds", flags->rounds, "Interleaved rounds; medians are shown")
       ->transform(whole_number<int64_t>(1, 1000));
   CLI::Option* json = command->add_flag("--json", flags->json, "Print one JSON object");

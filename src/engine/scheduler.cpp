@@ -25,8 +25,9 @@ constexpr int64_t kEfficientLoneChunk = 128;
 // Blocks of prompt logits that may wait for the reader before the engine stops making more.
 constexpr int64_t kUnreadLogits = 2;
 
-int64_t largest_bucket() { return kPrefillRows[std::size(kPrefillRows) - 1]; }
-int64_t largest_decode_bucket() { return kDecodeRows[std::size(kDecodeRows) - 1]; }
+constexpr int64_t largest_bucket() { return kPrefillRows[std::size(kPrefillRows) - 1]; }
+constexpr int64_t largest_decode_bucket() { return kDecodeRows[std::size(kDecodeRows) - 1]; }
+static_assert(kMaxPrefillRows == largest_bucket() && kMaxSequences == largest_decode_bucket());
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();

@@ -608,7 +608,18 @@ class Tools(unittest.TestCase):
             args = ["--prefill", str(prefill), "--depth", str(depth), "--decode-tokens", str(tokens)]
             done = hearth("bench", MODEL, "-c", "512", "--rounds", "1", *args)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), (args, done.stderr))
-            self.assertIn("-c", done.stderr)
+            self.assertIn("the model was made for 512; less of ", done.stderr)
+        self.assertIn("takes 512; -c 1065 would work", hearth("bench", BOX, "-c", "512", "--depth", "1000").stderr)
+
+    def test_what_bench_advises_satisfies_it(self):
+        args = ("bench", BOX, "--prefill", "16", "--depth", "64", "--sequences", "16", "--rounds", "1", "--decode-tokens")
+        few = hearth(*args, "4")
+        self.assertEqual((few.returncode, few.stdout), (2, ""))
+        self.assertEqual(hearth(*args, re.search(r"--decode-tokens (\d+) or more would work", few.stderr)[1]).returncode, 0)
+        for much in ("--prefill", "--depth", "--first-token"):  # more than any -c could give
+            done = hearth("bench", BOX, much, "100000")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("the model was made for 65536; less of ", done.stderr)
 
     def test_bench_compares_with_an_earlier_run(self):
         args = ("bench", MODEL, "--prefill", "32", "--decode-tokens", "4", "--rounds", "1", "-t", "1")
