@@ -7,6 +7,8 @@
 
 namespace hearth {
 
+inline constexpr int32_t kMaxSamplingCount = 1'000'000'000;  // of every number of tokens below
+
 // Applied in the order of the fields: bias, penalties, DRY, then temperature-free filters (top-k, typical, top-p,
 // min-p, XTC), each on the probabilities that the ones before left, then temperature, then the draw. A field's default
 // switches it off.

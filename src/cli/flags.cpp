@@ -24,19 +24,36 @@ CLI::Validator number() {
   return {check, ""};
 }
 
+static std::string list(const std::vector<std::string_view>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+static std::string not_one_of(const std::string& choices, const std::string& text) {
+  return fmt::format("expected one of {}, found \"{}\"", choices, text);
+}
+
 CLI::Validator one_of(std::vector<std::string_view> names) {
   auto check = [names = std::move(names)](std::string& text) -> std::string {
     if (std::ranges::find(names, text) != names.end()) return "";
-    return fmt::format("expected one of {}, found \"{}\"", fmt::join(names, ", "), text);
+    return not_one_of(list(names), text);
   };
   return {check, ""};
 }
 
+static std::string devices() { return list(option_names().devices) + ", or cuda:1 and so on for one of several GPUs"; }
+
 // Numbers of GPUs are for the machine to judge.
 static CLI::Validator device() {
-  auto check = [named = one_of(option_names().devices)](std::string& text) -> std::string {
-    return text.starts_with("cuda:") ? "" : named(text);
+  auto check = [](std::string& text) -> std::string {
+    const std::vector<std::string_view>& names = option_names().devices;
+    const bool known = text.starts_with("cuda:") || std::ranges::find(names, text) != names.end();
+    return known ? "" : not_one_of(devices(), text);
   };
+  return {check, ""};
+}
+
+static CLI::Validator isa() {
+  auto check = [named = one_of(option_names().isas)](std::string& text) { return text.empty() ? "" : named(text); };
   return {check, ""};
 }
 
@@ -44,27 +61,22 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command.add_option("MODEL", flags.path, "A GGUF file (any part of a split one)")->required();
   command
       .add_option("-c,--context", flags.model.context_tokens,
-                  "Tokens of KV memory; 0: as the model was made for, up to 32768 and half of the free memory")
-      ->transform(whole_number<int64_t>());
+                  "Tokens of KV memory, rounded up to a multiple of 16; 0: as the model was made for, up to 32768 and "
+                  "half of the free memory")
+      ->transform(whole_number<int64_t>(0, kMaxContextTokens));
   command
       .add_option("-t,--threads", flags.model.threads, "Worker threads; 0: as many as cores, affinity and quota allow")
-      ->transform(whole_number<int64_t>());
+      ->transform(whole_number<int64_t>(0, kMaxThreads));
   const OptionNames& names = option_names();
-  const auto list = [](const std::vector<std::string_view>& values) {
-    return fmt::format("{}", fmt::join(values, ", "));
-  };
   command
-      .add_option(
-          "--device", flags.model.device,
-          "What runs the model: auto (a GPU if there is one and the model fits, else the CPU), cpu, cuda, cuda:1 "
-          "(the second GPU), reference")
+      .add_option("--device", flags.model.device,
+                  fmt::format("What runs the model: {}; auto: a GPU if there is one and the model fits, else the CPU",
+                              devices()))
       ->check(device());
-  std::vector<std::string_view> isas = names.isas;
-  isas.emplace_back();
   command
       .add_option("--isa", flags.model.isa,
                   fmt::format("CPU instructions to use: {}; empty: the best there is", list(names.isas)))
-      ->check(one_of(std::move(isas)));
+      ->check(isa());
   command.add_option("--kv-type", flags.model.kv_type, "Type of cached keys and values: " + list(names.kv_types))
       ->check(one_of(names.kv_types));
   command
@@ -81,7 +93,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->check(one_of(names.passes));
   add_chat_template_flag(command, flags.chat_template_file);
   command.add_option("--prefill-rows", flags.engine.prefill_rows, "Most prompt tokens in one step")
-      ->transform(whole_number<int64_t>());
+      ->transform(whole_number<int64_t>(1, kMaxPrefillRows));
   command.add_flag("--deterministic", flags.engine.deterministic,
                    "Output that is bit-equal whatever else runs or is cached; slower");
 }
@@ -156,33 +168,33 @@ Result<std::shared_ptr<Model>> open_model(const ModelFlags& flags) {
 }
 
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
-  auto add = [&]<class T>(const char* name, std::optional<T>& value, const char* what) {
-    CLI::Option* option = command.add_option(name, value, what)->group("Sampling");
-    if constexpr (std::is_floating_point_v<T>) {
-      option->transform(number());
-    } else {
-      option->transform(whole_number<T>());
-    }
+  auto add = [&](const char* name, std::optional<float>& value, const char* what) {
+    command.add_option(name, value, what)->group("Sampling")->transform(number());
+  };
+  auto add_count = [&](const char* name, std::optional<int32_t>& value, const char* what, int32_t least) {
+    command.add_option(name, value, what)->group("Sampling")->transform(whole_number(least, kMaxSamplingCount));
   };
   command.add_option("-n,--max-tokens", flags.max_tokens, "Most tokens to generate; -1: until the context is full")
       ->group("Sampling")
-      ->transform(whole_number<int64_t>());
+      ->transform(whole_number<int64_t>(-1));
   add("--temperature,--temp", flags.temperature, "0: always the most likely token");
-  add("--top-k", flags.top_k, "Keep the k most likely; 0: off");
+  add_count("--top-k", flags.top_k, "Keep the k most likely; 0: off", 0);
   add("--top-p", flags.top_p, "Keep the smallest set with this much probability; 1: off");
   add("--min-p", flags.min_p, "Drop what is less likely than this times the best; 0: off");
   add("--typical-p", flags.typical_p, "Keep what is closest to the expected surprise; 1: off");
   add("--repetition-penalty", flags.repetition_penalty, "Divides logits of recent tokens; 1: off");
   add("--presence-penalty", flags.presence_penalty, "Subtracted once from recent tokens; 0: off");
   add("--frequency-penalty", flags.frequency_penalty, "Subtracted for each recent occurrence; 0: off");
-  add("--penalty-last-n", flags.penalty_last_n, "How many tokens count as recent; -1: all");
+  add_count("--penalty-last-n", flags.penalty_last_n, "How many tokens count as recent; -1: all", -1);
   add("--dry-multiplier", flags.dry_multiplier, "Strength of the DRY repetition penalty; 0: off");
   add("--dry-base", flags.dry_base, "Growth of the DRY penalty with length");
-  add("--dry-allowed-length", flags.dry_allowed_length, "Longest repetition that DRY allows");
-  add("--dry-last-n", flags.dry_last_n, "Tokens that DRY looks back; -1: all");
+  add_count("--dry-allowed-length", flags.dry_allowed_length, "Longest repetition that DRY allows", 1);
+  add_count("--dry-last-n", flags.dry_last_n, "Tokens that DRY looks back; -1: all", -1);
   add("--xtc-probability", flags.xtc_probability, "Chance that top choices are excluded; 0: off");
   add("--xtc-threshold", flags.xtc_threshold, "What counts as a top choice for XTC");
-  add("--seed", flags.seed, "Seed of the random stream; without it a new one each time");
+  command.add_option("--seed", flags.seed, "Seed of the random stream; without it a new one each time")
+      ->group("Sampling")
+      ->transform(whole_number<uint64_t>());
   command.add_option("--logit-bias", flags.logit_bias, "ID=VALUE added to a token's logit; -inf forbids it")
       ->group("Sampling")
       ->allow_extra_args(false);

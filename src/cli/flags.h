@@ -55,10 +55,10 @@ Result<std::string> model_in_the_box();
 Result<std::string> read_chat_template(const std::string& path);
 CLI::Option* add_chat_template_flag(CLI::App& command, std::string& path);
 
-// Opens the model, with progress on a terminal when it takes long.
 // Says so when the context that was asked for is more than a conversation of this model can have.
 void note_long_context(const ModelInfo& info);
 
+// Opens the model, with progress on a terminal when it takes long.
 Result<std::shared_ptr<Model>> open_model(const ModelFlags& flags);
 
 // Sampling flags; what was not given keeps the model's default.

@@ -235,7 +235,7 @@ void add_serve(CLI::App& app, Body& chosen) {
       ->add_option("-P,--parallel,--np", flags->model.engine.max_sequences,
                    "Answers that are generated at the same time")
       ->group(group)
-      ->transform(whole_number<int64_t>());
+      ->transform(whole_number<int64_t>(1, kMaxSequences));
   command->add_option("--queue", flags->queue, "Requests that may wait beside those; more are turned away")
       ->group(group)
       ->transform(whole_number<int64_t>(0, 1'000'000));

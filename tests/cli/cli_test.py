@@ -139,15 +139,17 @@ class Usage(unittest.TestCase):
             self.check_message(["synth", "qwen3-0.6b", "/dev/null", "--seed", value], f"from 0 to {(1 << 64) - 1}")
         for args in (["--sequences", "0"], ["--depth", "0,x"], ["--prefill", "0"], ["--rounds", "many"]):
             self.check_message(["bench", MODEL, *args], "expected a whole number from")
-        for args, *words in ((["-c", "-5"], "context_tokens is -5"), (["-t", "5000"], "threads is 5000"),
-                             (["--prefill-rows", "0"], "prefill_rows is 0")):
-            self.check_message(["run", MODEL, "-p", "x", *args], *words)
-        self.check_message(["bench", MODEL, "--sequences", "65"], "from 1 to 64")
+        for flag, value, range in (("-c", "-5", "0 to 1073741824"), ("-t", "5000", "0 to 1024"), ("--prefill-rows", "0", "1 to 2048"),
+                                   ("--prefill-rows", "2049", "1 to 2048"), ("-n", "-2", "-1 to"), ("--top-k", "-1", "0 to 1000000000"),
+                                   ("--penalty-last-n", "-2", "-1 to 1000000000"), ("--dry-allowed-length", "0", "1 to 1000000000")):
+            self.check_message(["run", MODEL, "-p", "x", flag, value], f"expected a whole number from {range}", f'found "{value}"')
+        for args in (["bench", MODEL, "--sequences", "65"], ["serve", MODEL, "-P", "0"]):
+            self.check_message(args, "expected a whole number from 1 to 64")
         ten = hearth("run", MODEL, "--raw", "-p", "x", "--json", "-n", "010", "--seed", str((1 << 64) - 1))
         self.assertEqual(json.loads(ten.stdout)["usage"]["completion_tokens"], 10)
 
     def test_what_is_no_choice_is_named_with_those_that_are(self):
-        for flag, value, *words in (("--device", "quantum", "auto, cpu"), ("--isa", "mmx", "portable"), ("--kv-type", "q1", "f32, f16, q8"),
+        for flag, value, *words in (("--device", "quantum", "auto, cpu", "cuda:1"), ("--isa", "mmx", "portable, found"), ("--kv-type", "q1", "f32, f16, q8"),
                                     ("--activations", "int2", "default, int8"), ("--layout", "diagonal", "auto, native, planar"),
                                     ("--no-pass", "fold_everything", "all, merge_linears")):
             variable = "HEARTH_" + flag[2:].upper().replace("-", "_")
