@@ -56,6 +56,8 @@ class Chat {
       Result<bool> more = true;
       if (line.starts_with('/')) {
         more = command(line);
+      } else if (auto good = check_utf8("the message", line); !good) {
+        more = std::move(good).error();
       } else if (!line.empty()) {
         conversation_.messages.push_back({.role = "user", .content = line});
         if (auto ok = answer(); !ok) more = std::move(ok).error();
@@ -189,6 +191,7 @@ class Chat {
 };
 
 Result<void> chat(ChatFlags& flags) {
+  HEARTH_TRY(check_utf8("--system", flags.system));
   if (flags.model.path.empty()) {
     HEARTH_ASSIGN(flags.model.path, model_in_the_box());
   }

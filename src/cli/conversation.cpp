@@ -13,7 +13,7 @@ std::string Conversation::to_json() const {
     list.push_back(std::move(entry));
   }
   ordered_json document = {{"messages", std::move(list)}};
-  // Text that is not UTF-8 (from a pipe, or a model cut off) is repaired rather than refused.
+  // What a model wrote until it was cut off may end within a character: that is repaired rather than refused.
   return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 

@@ -48,6 +48,8 @@ nlohmann::ordered_json token_json(const Text& text, const TokenEvent& event) {
 Result<void> run(RunFlags& flags) {
   HEARTH_ASSIGN(std::string prompt, prompt_text(flags));
   if (prompt.empty()) return fail(ErrorCode::kUsage, "the prompt is empty");
+  HEARTH_TRY(check_utf8("the prompt", prompt));
+  HEARTH_TRY(check_utf8("--system", flags.system));
   if (flags.model.path.empty()) {
     HEARTH_ASSIGN(flags.model.path, model_in_the_box());
   }
@@ -76,6 +78,10 @@ Result<void> run(RunFlags& flags) {
                 }));
   if (!flags.json) {
     if (!answer.text.ends_with('\n')) std::fputc('\n', stdout);
+    if (answer.reason == FinishReason::kContextFull) {
+      note("hearth: note: the answer is cut off: the context of {} tokens is full{}\n", model->info().sequence_tokens,
+           model->info().sequence_tokens < model->info().trained_context ? "; -c gives more" : "");
+    }
     if (is_terminal(STDERR_FILENO)) note("[{}, {}]\n", reason_name(answer.reason), usage_text(answer.usage));
   } else {
     const Usage& u = answer.usage;

@@ -53,10 +53,10 @@ def wait_until(condition, seconds=60):
         time.sleep(0.01)
 
 
-def endless(*args):
+def endless(*args, context=30000):
     """Arguments of a chat or run whose answer goes on until it is stopped."""
     end = json.loads(hearth("tokenize", BOX, "--special", "--json", "<|im_end|>").stdout)[0]["id"]
-    return (*args, "--seed", "1", "--logit-bias", f"{end}=-inf", "-c", "30000")
+    return (*args, "--seed", "1", "--logit-bias", f"{end}=-inf", "-c", str(context))
 
 
 class Usage(unittest.TestCase):
@@ -259,6 +259,10 @@ class Run(unittest.TestCase):
         done = hearth(*self.ARGS, "-p", "hello")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertTrue(done.stdout.endswith("\n"))
+
+    def test_an_answer_that_the_context_cuts_off_says_so(self):
+        done = hearth(*endless("run", BOX, "-p", "Hi", context=64))
+        self.assertEqual((done.returncode, done.stderr), (0, "hearth: note: the answer is cut off: the context of 64 tokens is full; -c gives more\n"))
 
     def test_prompt_from_flag_file_and_stdin_agree(self):
         flag = hearth(*self.ARGS, "-p", "hello").stdout
@@ -669,6 +673,13 @@ class Tools(unittest.TestCase):
                 bad = hearth("eval", kind, MODEL, "-f", file.name)
                 self.assertEqual((bad.returncode, bad.stdout), (1, ""))
                 self.assertIn(f"{file.name} is not a text: byte 13 is not UTF-8", bad.stderr)
+            for args in (["-f", file.name], ["-p", os.fsdecode(b"caf\xc3\xa9 and caf\xe9")]):
+                bad = hearth("run", MODEL, *args)
+                self.assertEqual((bad.returncode, bad.stdout), (1, ""))
+                self.assertIn("the prompt is not a text: byte 13 is not UTF-8", bad.stderr)
+            bad = subprocess.run([HEARTH, "chat", BOX, "-n", "2"], input=b"caf\xe9\n", env=environment(), capture_output=True, timeout=60)
+            self.assertEqual(bad.stdout, b"")
+            self.assertIn(b"the message is not a text: byte 3 is not UTF-8", bad.stderr)
         none = hearth("eval", "ppl", MODEL, "-f", "-", "--tokens", "1", stdin=text)
         self.assertEqual(none.returncode, 2)
         self.assertIn("from 2 to", none.stderr)
