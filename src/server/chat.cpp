@@ -1,5 +1,7 @@
 #include "server/chat.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -42,7 +44,7 @@ void drop_billing_header(Json& messages) {
   if (content == "" || (content.is_array() && content.empty())) messages.erase(0);
 }
 
-// Roles are there, and every part is text.
+// Every message has a role that templates may know, and every part is text.
 Answer<void> check_messages(const Json& messages) {
   if (!messages.is_array()) return invalid("messages", "messages: it must be a list, found {}", excerpt(messages));
   if (messages.empty()) return invalid("messages", "messages: it is empty; it must have at least one message");
@@ -50,6 +52,11 @@ Answer<void> check_messages(const Json& messages) {
     const Json& message = messages[i];
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string()) {
       return invalid("messages", "messages[{}]: it must be an object with a role", i);
+    }
+    constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool", "function"};
+    if (std::ranges::find(kRoles, message["role"].get_ref<const std::string&>()) == std::end(kRoles)) {
+      return invalid("messages", "messages[{}].role: it must be one of {}, found {}", i, fmt::join(kRoles, ", "),
+                     excerpt(message["role"]));
     }
     if (!message.contains("content") || !message["content"].is_array()) continue;
     for (const Json& part : message["content"]) {

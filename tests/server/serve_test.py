@@ -552,7 +552,7 @@ class Errors(Served):
             ("tool_choice", "required"), ("tool_choice", {"type": "function", "function": {"name": "nope"}}), ("tools", {}), ("tools", [5]),
             ("tools", [{"type": "function", "function": {}}]), ("response_format", {"type": "poem"}), ("response_format", 5),
             ("response_format", {"type": "json_schema"}), ("messages", []), ("messages", None), ("messages", "Hi"), ("messages", [1]),
-            ("messages", [{}]), ("messages", [{"role": "user", "content": 5}]), ("lora", [{"id": 0, "scale": 1}]), ("modalities", ["audio"]),
+            ("messages", [{}]), ("messages", [{"role": "user", "content": 5}]), ("messages", [{"role": "wizard", "content": "Hi"}]), ("lora", [{"id": 0, "scale": 1}]), ("modalities", ["audio"]),
             ("messages", [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]}]),
             ("chat_template_kwargs", 5), ("thinking_budget", -7), ("n_probs", 10**9),
         ):
