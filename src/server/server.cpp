@@ -289,7 +289,7 @@ Answer<void> Server::answer(Exchange& exchange) {
     exchange.header("Allow", other_methods);
     return refuse(Refusal::kMethod, fmt::format("{} takes {}, not {}", request.path, other_methods, request.method));
   }
-  return refuse(Refusal::kNotFound, fmt::format("there is nothing at {}", request.path));
+  return refuse(Refusal::kNotFound, fmt::format("there is nothing at {}{}", request.path, directory_));
 }
 
 // Hosts and origins, and what browsers ask beforehand.

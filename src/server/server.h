@@ -46,6 +46,8 @@ class Server {
   void add(Route route) { routes_.push_back(std::move(route)); }
   // Errors of paths that begin with `prefix` have this form. The longest prefix counts; "" is needed.
   void set_error_form(std::string prefix, ErrorForm form);
+  // What a 404 says behind "there is nothing at PATH".
+  void set_directory(std::string text) { directory_ = std::move(text); }
 
   // Binds and starts to accept. kUsage when the address cannot be had.
   Result<void> start();
@@ -81,6 +83,7 @@ class Server {
   ServerOptions options_;
   std::vector<Route> routes_;
   std::vector<std::pair<std::string, ErrorForm>> error_forms_;
+  std::string directory_;
   std::vector<int> listeners_;
   int wake_ = -1;  // eventfd that ends the accept loop
   uint16_t port_ = 0;

@@ -583,7 +583,8 @@ class Errors(Served):
         self.assertGreater(answer[2]["error"]["n_prompt_tokens"], 32767)
 
     def test_what_is_not_there(self):
-        self.check(404, "not_found_error", "/v1/nothing", self.server.get("/v1/nothing"))
+        for word in ("/v1/nothing", "POST /v1/chat/completions"):
+            self.check(404, "not_found_error", word, self.server.get("/v1/nothing"))
         answer = self.server.get("/v1/chat/completions")
         self.check(405, "invalid_request_error", "POST", answer)
         self.assertEqual(answer[1]["Allow"], "POST")
