@@ -85,8 +85,11 @@ std::string complaint(const CLI::App& command, const std::string& words, const C
       if (near.empty() && launches) near = "; flags of the client follow --";
       return fmt::format("there is no flag {}{}", extra, near);
     }
-    if (command.get_require_subcommand_min() > 0)
-      return fmt::format("there is no command {}{}", extra, suggestion(extra, commands));
+    if (command.get_require_subcommand_min() > 0) {
+      const std::string near = suggestion(extra, commands);
+      return fmt::format("there is no command {}{}", extra,
+                         near.empty() ? fmt::format("; there are {}", fmt::join(commands, ", ")) : near);
+    }
     if (!missing && launches) {
       return fmt::format("{} is one argument too many; what is for the client follows --: {} -- {}", extras.front(),
                          words, fmt::join(extras, " "));

@@ -107,6 +107,9 @@ Result<std::vector<server::LoadOptions>> load_options(const ServeFlags& flags) {
                       .cache_file = flags.cache_file});
   }
   for (const std::string& name : flags.names) {
+    if (name.empty() || name.starts_with('=') || name.ends_with('=')) {
+      return fail(ErrorCode::kUsage, "--alias: expected NAME or NAME=ID, found \"{}\"", name);
+    }
     if (name.find('=') != std::string::npos) continue;
     if (!models.front().id.empty()) {
       return fail(ErrorCode::kUsage, "--alias {}: the first model is {} already; NAME=ID gives a further name", name,

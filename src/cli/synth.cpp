@@ -1,4 +1,7 @@
 // hearth synth: a model file of a real model's shapes with random weights, for speed tests without a download.
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <random>
@@ -67,8 +70,14 @@ constexpr NamedMix kMixes[] = {
     {"q5_k_m", {FormatId::kQ5_K, FormatId::kQ6_K, FormatId::kQ6_K}},
 };
 
-Result<Mix> parse_mix(std::string name, int64_t layers) {
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+Result<Mix> parse_mix(const std::string& mix, int64_t layers) {
+  const std::string name = lower_case(mix);
   std::string known;
   for (const NamedMix& named : kMixes) {
     if (named.name == name) return Mix{named.mix.base, named.mix.head, named.mix.more, layers};
@@ -77,9 +86,9 @@ Result<Mix> parse_mix(std::string name, int64_t layers) {
   auto format = format_from_name(name);
   if (format && can_encode(*format)) return Mix{*format, *format, *format, layers};
   for (FormatId id : all_formats()) {
-    if (can_encode(id)) known.append(", ").append(format_info(id).name);
+    if (can_encode(id)) known.append(", ").append(lower_case(format_info(id).name));
   }
-  return fail(ErrorCode::kUsage, "cannot write {} files; mixes are {}", name, known);
+  return fail(ErrorCode::kUsage, "--mix: expected one of {}, found \"{}\"", known, mix);
 }
 
 std::vector<Tensor> tensor_list(const Preset& p, const Mix& mix) {
@@ -179,19 +188,13 @@ class BlockSource {
 };
 
 Result<void> synth(const SynthFlags& flags) {
-  const Preset* preset = nullptr;
-  std::string known;
-  for (const Preset& p : kPresets) {
-    if (p.name == flags.preset) preset = &p;
-    known.append(known.empty() ? "" : ", ").append(p.name);
-  }
-  if (!preset) return fail(ErrorCode::kUsage, "there is no preset {}; presets are {}", flags.preset, known);
+  const Preset* preset = std::ranges::find(kPresets, flags.preset, &Preset::name);
   HEARTH_ASSIGN(Mix mix, parse_mix(flags.mix, preset->layers));
   std::vector<Tensor> tensors = tensor_list(*preset, mix);
 
   GgufBuilder gguf;
   gguf.add("general.architecture", "qwen3");
-  gguf.add("general.name", fmt::format("synthetic {} {}", preset->name, flags.mix));
+  gguf.add("general.name", fmt::format("synthetic {} {}", preset->name, lower_case(flags.mix)));
   gguf.add("qwen3.block_count", static_cast<uint32_t>(preset->layers));
   gguf.add("qwen3.context_length", uint32_t{40960});
   gguf.add("qwen3.embedding_length", static_cast<uint32_t>(preset->width));
@@ -248,7 +251,11 @@ void add_synth(CLI::App& app, Body& chosen) {
   auto flags = std::make_shared<SynthFlags>();
   CLI::App* command = add_command(app, "synth", "Write a model of real shapes with random weights", chosen,
                                   [flags] { return synth(*flags); });
-  command->add_option("PRESET", flags->preset, "qwen3-0.6b, qwen3-1.7b, qwen3-8b")->required();
+  std::vector<std::string_view> presets;
+  for (const Preset& preset : kPresets) presets.push_back(preset.name);
+  command->add_option("PRESET", flags->preset, fmt::format("{}", fmt::join(presets, ", ")))
+      ->required()
+      ->check(one_of(std::move(presets)));
   command->add_option("OUT", flags->out, "The GGUF file to write")->required();
   command->add_option("--mix", flags->mix,
                       "Formats: q2_k, q3_k_m, q4_k_m, q5_k_m, or one for all matrices (q8_0, iq4_xs, nf4 ...)");

@@ -22,6 +22,10 @@ Result<ReplacingFile> ReplacingFile::create(const std::string& path) {
   if (!result.file_) {
     int open_errno = errno;
     result.part_.clear();  // it is not ours
+    const fs::path folder = target.parent_path();
+    if (open_errno == ENOENT && !fs::exists(folder, error)) {
+      return fail(ErrorCode::kIo, "cannot write {}: there is no folder {}", path, folder.string());
+    }
     return fail(ErrorCode::kIo, "cannot write {}: {}", path, std::strerror(open_errno));
   }
   return result;

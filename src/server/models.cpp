@@ -278,7 +278,8 @@ void Models::load(Slot& slot, std::unique_lock<std::mutex>& lock) {
   while (!loaded && loaded.error().code == ErrorCode::kOutOfMemory && unload_longest_unused(lock)) loaded = attempt();
   slot.last_used = Clock::now();
   slot.wanted = false;
-  ++slot.attempts;
+  // Whoever starts the server tells how the first attempt with the default model went.
+  const bool told = ++slot.attempts == 1 && &slot == slots_.front().get();
   std::string text;
   if (loaded) {
     slot.progress = 1;
@@ -287,14 +288,15 @@ void Models::load(Slot& slot, std::unique_lock<std::mutex>& lock) {
     slot.options.check = false;  // it was done, or was not wanted
     slot.info = slot.model->model->info();
     slot.created = slot.model->created;
-    if (++slot.loads > 1 || &slot != slots_.front().get()) {  // else whoever starts the server says so
+    ++slot.loads;
+    if (!told) {
       text = fmt::format("{} loaded in {:.1f} s", slot.options.id,
                          std::chrono::duration<double>(slot.last_used - start).count());
       for (const std::string& note : slot.model->notes) text += "; " + note;
     }
   } else {
     slot.failure = std::move(loaded).error();
-    text = fmt::format("{} could not be loaded: {}", slot.options.id, slot.failure->message);
+    if (!told) text = fmt::format("{} could not be loaded: {}", slot.options.id, slot.failure->message);
   }
   attempted_.notify_all();
   if (text.empty()) return;

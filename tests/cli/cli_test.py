@@ -112,7 +112,11 @@ class Usage(unittest.TestCase):
 
     def test_what_is_mistyped_is_named_and_the_nearest_word_suggested(self):
         for args, *words in (
-            (["frobnicate"], "there is no command frobnicate", "`hearth --help`"),
+            (["frobnicate"], "there is no command frobnicate; there are chat, run, serve, ", "`hearth --help`"),
+            (["launch", "nosuch"], "there is no command nosuch; there are claude, codex, "),
+            (["synth", "list"], "PRESET: expected one of qwen3-0.6b, ", 'found "list"'),
+            (["synth", "qwen3-0.6b", "/dev/null", "--mix", "Best"], "--mix: expected one of q2_k, ", "q8_0", 'found "Best"'),
+            (["serve", MODEL, "--alias", "=x"], "--alias: expected NAME or NAME=ID"),
             (["rum", "-p", "x"], "no command rum", "did you mean run?"),
             (["eval", "pll"], "no command pll", "did you mean ppl?", "`hearth eval --help`"),
             ([], "a command is missing", "chat", "synth"),
@@ -558,6 +562,9 @@ class Tools(unittest.TestCase):
 
     def test_synth_leaves_a_complete_file_or_none(self):
         with tempfile.TemporaryDirectory() as folder:
+            nowhere = hearth("synth", "qwen3-0.6b", Path(folder, "no", "m.gguf"))
+            self.assertEqual((nowhere.returncode, nowhere.stdout), (1, ""))
+            self.assertIn(f"there is no folder {folder}/no", nowhere.stderr)
             out = Path(folder, "m.gguf")
             out.write_text("old")
             for end in (signal.SIGINT, signal.SIGTERM):
