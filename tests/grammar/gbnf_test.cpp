@@ -71,6 +71,7 @@ TEST(Gbnf, ErrorsNameTheLine) {
       {"a ::= \"x\"", "no rule root"},
       {"root ::= \"x", "line 1"},
       {"root ::= a\n", "the rule a is used, but not defined"},
+      {"root ::= y w z x b", "the rule y is used, but not defined"},  // the first, whatever their names
       {"root ::= \"x\"\n\n)", "line 3"},
       {"root ::= \"x\"\nroot ::= \"y\"", "defined twice"},
       {"root ::= (\"x\"", "has no )"},
@@ -87,7 +88,7 @@ TEST(Gbnf, ErrorsNameTheLine) {
       {"root ::= a | \"z\"\na ::= b? root \"x\"\nb ::= \"y\"", "left recursion"},
       {"root ::= \"a\" root", "no text can ever match"},
       {"root ::= []", "no text can ever match"},
-      {"root ::= \"\xff\"", "not UTF-8"},
+      {"root ::= \"\xff\"", "byte 10 is not UTF-8"},
       {"root ::= <tool>", "unexpected '<'"},
       {"root ::= (\"a\"?){3,100000}", "may be empty"},
       {"root ::= a{1000} a{1000}\na ::= b{1000}\nb ::= (\"x\" | \"y\" \"z\" c)\nc ::= ", ""},

@@ -160,8 +160,7 @@ class Builder {
     });
     const Rules::Rule& root = rules_.rules[static_cast<size_t>(rules_.root)];
     if (!productive_[static_cast<size_t>(root.body)]) {
-      return fail(ErrorCode::kUsage, "no text can ever match the rule {}: it needs itself, or something that is empty",
-                  root.name);
+      return fail(ErrorCode::kUsage, "no text can ever match: the root needs itself, or something that is empty");
     }
     HEARTH_TRY(check_left_recursion());
     out_.rule_starts.assign(rules_.rules.size(), kNoState);

@@ -20,7 +20,7 @@ bool is_name_char(char c) {
 
 class Parser {
  public:
-  Parser(Rules& rules, std::string_view text) : rules_(rules), text_(text) {}
+  Parser(Rules& rules, std::string_view text) : rules_(rules), first_(std::ssize(rules.rules)), text_(text) {}
 
   // The index of the rule root.
   Result<int32_t> parse() {
@@ -31,10 +31,8 @@ class Parser {
     }
     const auto root = names_.find("root");
     if (root == names_.end()) return error("there is no rule root; answers start at it");
-    for (const auto& [name, index] : names_) {
-      if (rules_.rules[static_cast<size_t>(index)].body < 0) {
-        return error("the rule {} is used, but not defined", name);
-      }
+    for (const Rules::Rule& rule : rules_.rules | std::views::drop(first_)) {  // in the order of their first use
+      if (rule.body < 0) return error("the rule {} is used, but not defined", rule.name);
     }
     return root->second;
   }
@@ -81,7 +79,9 @@ class Parser {
                    lossy_utf8(text_.substr(pos_, 1)));
     }
     skip_space(false);
-    if (text_.substr(pos_, 3) != "::=") return error("expected ::= behind the name {}", rule_name);
+    if (text_.substr(pos_, 3) != "::=") {
+      return error("expected ::= behind the name {}, found '{}'", rule_name, lossy_utf8(text_.substr(pos_, 1)));
+    }
     pos_ += 3;
     skip_space(true);
     const int32_t index = rule_index(rule_name);
@@ -207,7 +207,7 @@ class Parser {
 
   // One character of a literal or a class.
   Result<uint32_t> parse_char() {
-    if (pos_ >= text_.size()) return error("the text ends inside of a literal");
+    if (pos_ >= text_.size()) return error("the text ends inside of a literal or class");
     if (text_[pos_] == '\\') {
       ++pos_;
       const char c = pos_ < text_.size() ? text_[pos_++] : '\0';
@@ -239,7 +239,7 @@ class Parser {
       }
     }
     const Utf8Char c = read_utf8(text_, pos_);
-    if (!c.valid) return error("the text is not UTF-8");
+    if (!c.valid) return error("byte {} is not UTF-8", pos_);
     pos_ += c.length;
     return c.code_point;
   }
@@ -291,6 +291,7 @@ class Parser {
   }
 
   Rules& rules_;
+  ptrdiff_t first_;  // of the rules that are this grammar's
   std::string_view text_;
   size_t pos_ = 0;
   std::unordered_map<std::string, int32_t> names_;
