@@ -35,6 +35,7 @@ struct Request {
   bool special_text = false;              // the text of events has the names of control tokens in it (OutputParser)
   Constraint constraint;
   bool prompt_logits = false;  // events carry the logits of every prompt position (evaluation)
+  bool embedding = false;      // an event carries the embedding of the prompt; max_tokens must be 0
 };
 
 enum class FinishReason { kEnd, kStopString, kStopToken, kLength, kContextFull, kCancelled };
@@ -67,7 +68,7 @@ enum class CacheMiss : uint8_t {
   kChanged,  // what is kept goes on with other tokens
   kEvicted,  // it was there and gave way to others
   kCleared,  // it was there before the cache was cleared
-  kUnused,   // the cache is off, or the request wants logits of its whole prompt
+  kUnused,   // the cache is off, or the request wants logits or hidden states of its whole prompt
 };
 
 // Logits [rows, vocab] of consecutive prompt positions from `position` on, when the request asked for them.
@@ -75,6 +76,12 @@ struct PromptLogits {
   int64_t position = 0;
   int64_t rows = 0;
   std::vector<float> logits;
+};
+
+// The embedding of the prompt, when the request asked for it: the hidden state of its last token, or the mean of all
+// where the model's metadata say so, with a length of 1.
+struct Embedding {
+  std::vector<float> values;  // [ModelInfo::embedding_width]
 };
 
 struct Usage {
@@ -100,7 +107,7 @@ struct Failed {
   Error error;
 };
 
-using Event = std::variant<PromptProgress, PromptLogits, TokenEvent, Done, Failed>;
+using Event = std::variant<PromptProgress, PromptLogits, Embedding, TokenEvent, Done, Failed>;
 
 // The events of one request, for one reader at a time. Destroying it cancels the request. A request whose PromptLogits
 // are not read pauses after a few; all other events wait in memory.
@@ -142,7 +149,8 @@ class Engine {
   static Result<std::unique_ptr<Engine>> create(std::shared_ptr<Model> model, const EngineOptions& options);
   virtual ~Engine() = default;
 
-  // Checks the request (kUsage: a prompt longer than the context, a bad token, an impossible option) and queues it.
+  // Checks the request (kUsage: a prompt longer than the context, a bad token, an impossible option; kUnsupported: an
+  // embedding, and the model makes none or in a way that Hearth does not know) and queues it.
   // Safe from any thread.
   virtual Result<Generation> submit(Request request) = 0;
   virtual EngineStats stats() const = 0;

@@ -48,10 +48,12 @@ struct ModelInfo {
   int64_t threads = 0;  // workers of a CPU device, else 0
   int64_t parameters = 0;
   int64_t vocab_size = 0;
-  int64_t trained_context = 0;  // tokens the model was made for
-  int64_t context_tokens = 0;   // tokens of KV that were allocated
-  int64_t sequence_tokens = 0;  // the longest sequence, prompt and answer: at most the two above
-  size_t file_bytes = 0;        // of all tensors
+  int64_t embedding_width = 0;    // numbers in an embedding
+  bool makes_embeddings = false;  // the file says how: embeddings are what the model was trained for
+  int64_t trained_context = 0;    // tokens the model was made for
+  int64_t context_tokens = 0;     // tokens of KV that were allocated
+  int64_t sequence_tokens = 0;    // the longest sequence, prompt and answer: at most the two above
+  size_t file_bytes = 0;          // of all tensors
   size_t kv_bytes = 0;
   // Weight bytes that one decoded token reads: every matrix once, a table that is only gathered not at all.
   size_t bytes_per_token = 0;

@@ -94,6 +94,9 @@ class Executable {
   // Copies logits of the last step, whole rows of f32 from its logit row `first` on: [out.size() / vocab, vocab]. Only
   // after wait().
   virtual Result<void> read_logits(int64_t first, std::span<float> out) = 0;
+  // The same of the hidden states of these rows, as they are before their norm: [out.size() / width, width]. The graph
+  // must have them.
+  virtual Result<void> read_hidden(int64_t first, std::span<float> out) = 0;
   // What the device found of a logit row of the last step; none: it gives no candidates of any row. Only after wait();
   // the spans hold until the next launch of any executable of the same model.
   virtual std::optional<Candidates> candidates(int64_t /*row*/) const { return std::nullopt; }

@@ -72,4 +72,14 @@ Result<void> check_step(const StepBatch& batch, const StepLimits& limits, Bucket
   return {};
 }
 
+Result<void> check_read(size_t count, int64_t first, int64_t rows, int64_t cols) {
+  const auto width = static_cast<size_t>(cols);
+  if (first >= 0 && first <= rows && cols > 0 && count % width == 0 &&
+      count / width <= static_cast<size_t>(rows - first)) {
+    return {};
+  }
+  return fail(ErrorCode::kInternal, "reading rows: {} floats from row {} on asked for, the step has [{}, {}]", count,
+              first, rows, cols);
+}
+
 }  // namespace hearth

@@ -22,4 +22,7 @@ StepLimits step_limits(const Graph& graph, const std::vector<int64_t>& kv_pages)
 // candidates.
 Result<void> check_step(const StepBatch& batch, const StepLimits& limits, Bucket bucket, int64_t logit_rows);
 
+// kInternal: `count` floats from row `first` on are not whole rows of a value [rows, cols] that a step has left.
+Result<void> check_read(size_t count, int64_t first, int64_t rows, int64_t cols);
+
 }  // namespace hearth

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "engine/default_sampling.h"
 #include "engine/device_check.h"
+#include "engine/embedding.h"
 #include "engine/engine.h"
 #include "engine/text.h"
 #include "files/gguf.h"
@@ -35,6 +36,7 @@ struct Model::Impl {
   KvType kv_type = KvType::kF16;
   std::vector<int64_t> kv_pages;  // [KV group]
   int64_t sequence_tokens = 0;
+  Pooling pooling = Pooling::kLast;
   std::string identity;
   ModelInfo info;
   std::atomic<bool> has_engine{false};
@@ -132,6 +134,8 @@ ModelInfo describe(const Catalog& catalog, const ModelGraph& model, const Backen
                  .device = device.name + (device.description.empty() ? "" : ": " + device.description),
                  .threads = device.workers,
                  .vocab_size = model.vocab_size,
+                 .embedding_width = model.graph.hidden ? model.graph.value(model.graph.hidden->value).cols : 0,
+                 .makes_embeddings = catalog.metadata().contains(pooling_key(model.architecture)),
                  .trained_context = model.context_length,
                  .file_bytes = catalog.total_bytes(),
                  .bytes_per_token = bytes_per_token(model.graph),
@@ -220,6 +224,7 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
                   m.text->vocab_size(), m.model.vocab_size);
     };
     HEARTH_ASSIGN(m.model, build_graph(m.catalog));
+    HEARTH_ASSIGN(m.pooling, read_pooling(m.catalog.metadata(), m.model.architecture));
     HEARTH_TRY(run_passes(m.model.graph, options.disabled_passes));
     const Graph& graph = m.model.graph;
     // A long load must not end in an error that could have been known before it.
@@ -332,6 +337,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<Model> model, con
                       .kv_pages = m.kv_pages,
                       .vocab_size = m.model.vocab_size,
                       .sequence_tokens = m.sequence_tokens,
+                      .pooling = m.pooling,
                       .identity = m.identity},
                      options, std::move(keep));
 }

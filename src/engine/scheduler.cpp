@@ -50,7 +50,9 @@ Scheduler::Scheduler(EngineModel model, const EngineOptions& options)
       kv_(group_pages(model_), kPageTokens, options.prefix_cache),
       plans_(*model_.graph, *model_.device, options.deterministic),
       sampler_(model_.vocab_size),
-      max_rows_(largest_bucket()) {}
+      max_rows_(largest_bucket()) {
+  if (const auto& hidden = model_.graph->hidden) embedder_.emplace(*hidden, *model_.graph);
+}
 
 Result<std::unique_ptr<Scheduler>> Scheduler::create(EngineModel model, const EngineOptions& options) {
   if (options.max_sequences < 1 || options.max_sequences > largest_decode_bucket()) {
@@ -101,6 +103,7 @@ Result<void> Scheduler::check(const Request& request) const {
   if (request.max_tokens < -1) {
     return fail(ErrorCode::kUsage, "max_tokens is {}; it must be at least 0, or -1 for no limit", request.max_tokens);
   }
+  if (request.embedding) HEARTH_TRY(check_embedding(request));
   if (request.top_logprobs < -1 || request.top_logprobs > 1000) {
     return fail(ErrorCode::kUsage, "top_logprobs is {}; it must be from 0 to 1000, or -1 for none",
                 request.top_logprobs);
@@ -119,6 +122,21 @@ Result<void> Scheduler::check(const Request& request) const {
   return check_sampling(request.sampling, model_.vocab_size);
 }
 
+Result<void> Scheduler::check_embedding(const Request& request) const {
+  if (request.max_tokens != 0 || request.prompt_logits) {
+    return fail(ErrorCode::kUsage, "an embedding is wanted beside an answer or logits; max_tokens must be 0");
+  }
+  if (!embedder_) return fail(ErrorCode::kUnsupported, "the model gives no hidden states to make embeddings of");
+  if (model_.pooling != Pooling::kLast && model_.pooling != Pooling::kMean) {
+    return fail(ErrorCode::kUnsupported,
+                "embeddings of this model are made in a way that Hearth lacks: its pooling_type is {}; {} (mean) and "
+                "{} (last) work",
+                static_cast<int64_t>(model_.pooling), static_cast<int64_t>(Pooling::kMean),
+                static_cast<int64_t>(Pooling::kLast));
+  }
+  return {};
+}
+
 void Scheduler::add(std::unique_ptr<Sequence> sequence) {
   Sequence& s = *sequence;
   s.id = next_id_++;
@@ -126,6 +144,8 @@ void Scheduler::add(std::unique_ptr<Sequence> sequence) {
   if (s.request.constraint.grammar) {
     s.constraint = std::make_unique<AnswerConstraint>(s.request.constraint, *model_.text);
   }
+  if (s.request.embedding) s.pooled.resize(static_cast<size_t>(embedder_->width()));
+  s.all_rows = s.request.prompt_logits || (s.request.embedding && model_.pooling == Pooling::kMean);
   s.prompt_tokens = s.size();
   s.usage.prompt_tokens = s.prompt_tokens;
   // Reserved at once, so that nothing grows while tokens are generated.
@@ -204,7 +224,7 @@ void Scheduler::admit() {
     // Deterministic mode computes generated tokens again one by one, as the first time.
     s.prefill_end = options_.deterministic ? s.prompt_tokens : s.size();
     // The last token is always computed: its logits are wanted.
-    const int64_t limit = s.request.prompt_logits ? 0 : s.prefill_end - 1;
+    const int64_t limit = s.all_rows ? 0 : s.prefill_end - 1;
     share_prefixes();
     s.seen_pages = kv_.inserted_pages();
     const KvCache::Miss miss = s.admitted_before ? KvCache::Miss() : kv_.explain_miss(s.tokens, limit, grid_);
@@ -220,7 +240,7 @@ void Scheduler::admit() {
       s.prefill_started = Clock::now();
       s.usage.queue_seconds = seconds_between(s.submitted, s.prefill_started);
       s.usage.cached_tokens = s.computed;
-      s.usage.miss = s.request.prompt_logits ? CacheMiss::kUnused : miss.reason;
+      s.usage.miss = s.all_rows ? CacheMiss::kUnused : miss.reason;
       s.usage.miss_position = miss.position;
     }
     running_.push_back(std::move(waiting_.front()));
@@ -290,7 +310,7 @@ void Scheduler::choose_step() {
 }
 
 void Scheduler::catch_up(Sequence& s) {
-  if (s.request.prompt_logits || s.seen_pages == kv_.inserted_pages()) return;
+  if (s.all_rows || s.seen_pages == kv_.inserted_pages()) return;
   s.seen_pages = kv_.inserted_pages();
   const int64_t before = s.computed;
   if (kv_.cached_prefix(s.tokens, s.prefill_end - 1, grid_) <= before) return;
@@ -302,7 +322,7 @@ void Scheduler::catch_up(Sequence& s) {
 int64_t Scheduler::chunk_rows(const Sequence& sequence, int64_t decode_rows) const {
   const int64_t left = sequence.prefill_end - sequence.computed;
   if (options_.deterministic) {
-    const int64_t grid = sequence.request.prompt_logits ? kMaxLogitRows : kPrefillGrid;
+    const int64_t grid = sequence.all_rows ? kMaxLogitRows : kPrefillGrid;
     return std::min(left, grid - sequence.computed % grid);
   }
   // The rows of both together fill a bucket, if that leaves enough for the chunk.
@@ -319,7 +339,7 @@ int64_t Scheduler::chunk_rows(const Sequence& sequence, int64_t decode_rows) con
     rows = std::min(rows, std::max(kEfficientLoneChunk, in(kLoneStepSeconds)));
   }
   rows = std::min(rows, max_rows_ - decode_rows);
-  if (sequence.request.prompt_logits) rows = std::min(rows, kMaxLogitRows - decode_rows);
+  if (sequence.all_rows) rows = std::min(rows, kMaxLogitRows - decode_rows);
   return std::clamp<int64_t>(rows, 1, left);
 }
 
@@ -390,7 +410,7 @@ Bucket Scheduler::assemble() {
 
     s.last_step = steps_;
     s.logit_rows = 0;
-    if (&s == chunk_ && s.request.prompt_logits) {
+    if (&s == chunk_ && s.all_rows) {
       s.logit_rows = s.rows;
     } else if (s.computed + s.rows == s.size()) {
       s.logit_rows = 1;
@@ -434,7 +454,7 @@ void Scheduler::complete_step() {
       deliver_prompt(s, first_position);
     }
     if (step_[i] == nullptr || s.computed < s.size()) continue;
-    draw(s);
+    s.request.embedding ? deliver_embedding(s) : draw(s);
     // Others can use the prompt from now on; a sequence that is gone has kept it already.
     if (was_prefill && step_[i] != nullptr) keep_prefix(s);
   }
@@ -525,22 +545,44 @@ std::optional<int32_t> Scheduler::draw_allowed(Sequence& s) {
   return std::nullopt;
 }
 
+Result<void> Scheduler::read_prompt(Sequence& s, int64_t first_position) {
+  const int64_t first_row_position = first_position + s.rows - s.logit_rows;
+  const int64_t begin = std::max(first_row_position, s.rows_read);
+  const int64_t end = std::min(s.computed, s.prompt_tokens);
+  if (begin >= end) return {};
+  const int64_t row = s.first_logit_row + begin - first_row_position;
+  s.rows_read = end;
+  if (s.request.embedding) {
+    hidden_.resize(static_cast<size_t>((end - begin) * embedder_->width()));
+    HEARTH_TRY(executable_->read_hidden(row, hidden_));
+    embedder_->add(hidden_, s.pooled);
+    return {};
+  }
+  PromptLogits block{.position = begin, .rows = end - begin};
+  block.logits.resize(static_cast<size_t>(block.rows * model_.vocab_size));
+  HEARTH_TRY(executable_->read_logits(row, block.logits));
+  s.output->push(std::move(block));
+  return {};
+}
+
 void Scheduler::deliver_prompt(Sequence& s, int64_t first_position) {
-  if (s.request.prompt_logits) {
-    const int64_t begin = std::max(first_position, s.logits_sent);
-    const int64_t end = std::min(s.computed, s.prompt_tokens);
-    if (begin < end) {
-      PromptLogits block{.position = begin, .rows = end - begin};
-      block.logits.resize(static_cast<size_t>(block.rows * model_.vocab_size));
-      Result<void> read = executable_->read_logits(s.first_logit_row + begin - first_position, block.logits);
-      if (!read) return fail_sequence(s, std::move(read).error());
-      s.output->push(std::move(block));
-      s.logits_sent = end;
-    }
+  if (s.request.prompt_logits || s.request.embedding) {
+    if (Result<void> read = read_prompt(s, first_position); !read) return fail_sequence(s, std::move(read).error());
   }
   if (s.generated() == 0) {
     s.output->push(PromptProgress{.done = s.computed, .total = s.prompt_tokens});
   }
+}
+
+void Scheduler::deliver_embedding(Sequence& s) {
+  Result<std::vector<float>> values = embedder_->finish(s.pooled);
+  if (!values) {
+    fail_sequence(s, std::move(values).error());
+    return kv_.clear();  // as draw() does
+  }
+  s.usage.prefill_seconds = seconds_between(s.prefill_started, Clock::now());
+  s.output->push(Embedding{.values = *std::move(values)});
+  finish(s, FinishReason::kLength);
 }
 
 void Scheduler::deliver_text(Sequence& s) {
@@ -621,7 +663,7 @@ void Scheduler::remove(Sequence& s) {
 
 // Deterministic mode keeps prompts only: a generated token was computed by another kernel than a prompt's.
 void Scheduler::keep_prefix(Sequence& s) {
-  if (s.request.prompt_logits) return;
+  if (s.all_rows) return;
   const int64_t tokens = options_.deterministic ? std::min(s.computed, s.prompt_tokens) : s.computed;
   kv_.insert(std::span(s.tokens).first(static_cast<size_t>(tokens)), grid_, s.table);
 }
@@ -629,7 +671,7 @@ void Scheduler::keep_prefix(Sequence& s) {
 void Scheduler::share_prefixes() {
   for (const SequencePtr& s : running_) {
     const int64_t whole = s->computed / grid_ * grid_;
-    if (!s->in_prefill() || s->request.prompt_logits || whole <= s->shared) continue;
+    if (!s->in_prefill() || s->all_rows || whole <= s->shared) continue;
     s->shared = whole;
     kv_.insert(std::span(s->tokens).first(static_cast<size_t>(whole)), grid_, s->table, /*whole=*/false);
   }

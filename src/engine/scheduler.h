@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "engine/embedding.h"
 #include "engine/plans.h"
 #include "engine/sampler.h"
 #include "engine/sequence.h"
@@ -27,7 +28,8 @@ struct EngineModel {
   std::vector<int64_t> kv_pages;  // for each KV group, as they were allocated
   int64_t vocab_size = 0;         // columns of the logits
   int64_t sequence_tokens = 0;    // the longest sequence
-  std::string identity;           // of all that the content of a KV page depends on
+  Pooling pooling = Pooling::kLast;
+  std::string identity;  // of all that the content of a KV page depends on
 };
 
 // Deterministic mode: prompts are cut at multiples of this many tokens.
@@ -69,6 +71,7 @@ class Scheduler {
 
   Scheduler(EngineModel model, const EngineOptions& options);
 
+  Result<void> check_embedding(const Request& request) const;
   void finish_cancelled();
   void admit();
   bool fits(const Sequence& candidate) const;
@@ -89,7 +92,10 @@ class Scheduler {
   std::optional<int32_t> draw_allowed(Sequence& sequence);
   // Copies the row that the next token of the sequence is drawn from into logits_, unless it is there.
   Result<void> read_logits(const Sequence& sequence);
+  // Reads what the request wants of the rows of its prompt in this step.
+  Result<void> read_prompt(Sequence& sequence, int64_t first_position);
   void deliver_prompt(Sequence& sequence, int64_t first_position);
+  void deliver_embedding(Sequence& sequence);
   void deliver_text(Sequence& sequence);
   void deliver_all_text();
   void finish_stopped();
@@ -109,6 +115,7 @@ class Scheduler {
   KvCache kv_;
   Plans plans_;
   Sampler sampler_;
+  std::optional<Embedder> embedder_;  // none: the graph has no hidden states
 
   std::vector<SequencePtr> waiting_;  // by id
   std::vector<SequencePtr> running_;  // by id
@@ -135,6 +142,7 @@ class Scheduler {
   // Of the sequence whose token is being drawn:
   std::optional<Candidates> found_;
   std::vector<float> logits_;      // [vocab]; empty: not read
+  std::vector<float> hidden_;      // [logit rows of one sequence, width]
   std::vector<uint64_t> allowed_;  // [vocab] bits
 };
 

@@ -35,7 +35,9 @@ struct Sequence {
   int64_t shared = 0;          // of them, those that the prefix tree was given
   int64_t seen_pages = 0;      // KvCache::inserted_pages() when it last looked for more of its prompt there
   int64_t prefill_end = 0;     // tokens up to here are computed in chunks, the others one in each step
-  int64_t logits_sent = 0;     // prompt positions whose logits were delivered
+  bool all_rows = false;       // logits or hidden states of its whole prompt are wanted
+  int64_t rows_read = 0;       // prompt positions of which they were read
+  std::vector<double> pooled;  // of its hidden states so far (Embedder); empty: it wants no embedding
   int64_t last_step = 0;       // number of the step it was last part of
   double rows_per_second = 0;  // of all in the last step with a chunk of it; 0: unknown
   int32_t preemptions = 0;

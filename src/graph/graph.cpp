@@ -30,9 +30,11 @@ class Verifier {
       HEARTH_TRY(std::move(ok));
       HEARTH_TRY(std::visit([&](const auto& op) { return check(op); }, node.op));
     }
-    if (!in_range(graph_.logits) || !written_[static_cast<size_t>(graph_.logits.index)] ||
-        graph_.value(graph_.logits).rows != RowKind::kLogit) {
+    if (!is_logit_rows(graph_.logits)) {
       return fail(ErrorCode::kInternal, "graph: logits are not written as logit rows");
+    }
+    if (graph_.hidden && !(is_logit_rows(graph_.hidden->value) && covers_row(*graph_.hidden))) {
+      return fail(ErrorCode::kInternal, "graph: hidden states are not written as logit rows of their norm's width");
     }
     return {};
   }
@@ -41,6 +43,16 @@ class Verifier {
   template <class... Args>
   Error bug(fmt::format_string<Args...> format, Args&&... args) const {
     return fail(ErrorCode::kInternal, "graph: {} {}", node_->name, fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  bool is_logit_rows(ValueId id) const {
+    return in_range(id) && written_[static_cast<size_t>(id.index)] && graph_.value(id).rows == RowKind::kLogit;
+  }
+
+  bool covers_row(const HiddenState& hidden) const {
+    const WeightId weight = hidden.norm.weight;
+    return hidden.norm.eps > 0 && weight && static_cast<size_t>(weight.index) < graph_.weights.size() &&
+           graph_.weight(weight).rows == 1 && graph_.weight(weight).cols == cols(hidden.value);
   }
 
   bool in_range(ValueId id) const { return id && static_cast<size_t>(id.index) < graph_.values.size(); }

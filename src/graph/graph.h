@@ -161,13 +161,20 @@ struct Node {
   Op op;
 };
 
+// The state after the last layer. It leaves the graph as the logits do; its norm makes embeddings of it.
+struct HiddenState {
+  ValueId value;  // [logit rows, width]
+  Norm norm;      // over the whole row: the head multiplies what it gives
+};
+
 struct Graph {
   std::vector<Value> values;
   std::vector<Weight> weights;
   std::vector<Rope> ropes;
   std::vector<KvGroup> kv_groups;
-  std::vector<Node> nodes;  // in execution order
-  ValueId logits;           // [logit rows, vocab]
+  std::vector<Node> nodes;            // in execution order
+  ValueId logits;                     // [logit rows, vocab]
+  std::optional<HiddenState> hidden;  // none: no embeddings
 
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id.index)]; }
   const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id.index)]; }
@@ -243,7 +250,7 @@ void for_each_weight(const Op& op, F&& f) {
 std::vector<WeightUse> weight_uses(const Graph& graph);
 
 // Checks what every graph must satisfy: values written once and before they are read, shapes that fit the weights,
-// head counts that divide, one writer of `logits`. An error is a bug of a model family or of a pass.
+// head counts that divide, logit rows of `logits` and `hidden`. An error is a bug of a model family or of a pass.
 Result<void> verify(const Graph& graph);
 
 }  // namespace hearth

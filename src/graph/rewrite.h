@@ -16,8 +16,9 @@ struct Uses {
       for_each_output(graph.nodes[n].op,
                       [&](ValueId id) { writer[static_cast<size_t>(id.index)] = static_cast<int32_t>(n); });
     }
-    // The logits leave the graph: nobody may fold them away.
+    // These leave the graph: nobody may fold them away.
     if (graph.logits) readers[static_cast<size_t>(graph.logits.index)].push_back(-1);
+    if (graph.hidden) readers[static_cast<size_t>(graph.hidden->value.index)].push_back(-1);
   }
 
   bool read_once(ValueId id) const { return readers[static_cast<size_t>(id.index)].size() == 1; }

@@ -103,7 +103,9 @@ Result<void> build_prenorm_decoder(GraphBuilder& b, const Dense& d, const Attent
   }
   x = b.gather_rows("logit_rows", x);
   HEARTH_ASSIGN(WeightId output_norm, b.vector("output_norm.weight", d.width));
-  x = b.rms_norm("output_norm", x, {.weight = output_norm, .eps = d.eps});
+  const Norm norm{.weight = output_norm, .eps = d.eps};
+  b.graph().hidden = {.value = x, .norm = norm};
+  x = b.rms_norm("output_norm", x, norm);
   WeightId head = table;
   if (b.find("output.weight")) {
     HEARTH_ASSIGN(head, b.matrix("output.weight", d.vocab, d.width));

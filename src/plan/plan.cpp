@@ -33,8 +33,10 @@ std::vector<Lifetime> lifetimes(const Graph& graph) {
     for_each_input(graph.nodes[static_cast<size_t>(n)].op, touch);
     for_each_output(graph.nodes[static_cast<size_t>(n)].op, touch);
   }
-  // The logits are read after the last node.
-  alive[static_cast<size_t>(graph.logits.index)].last = static_cast<int32_t>(graph.nodes.size());
+  // These are read after the last node.
+  const auto end = static_cast<int32_t>(graph.nodes.size());
+  alive[static_cast<size_t>(graph.logits.index)].last = end;
+  if (graph.hidden) alive[static_cast<size_t>(graph.hidden->value.index)].last = end;
   return alive;
 }
 

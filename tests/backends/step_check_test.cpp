@@ -66,5 +66,17 @@ TEST(StepCheck, EveryMistakeIsSeen) {
   }
 }
 
+TEST(StepCheck, OnlyWholeRowsThatAreThereAreRead) {
+  for (auto [count, first] : {std::pair{0, 0}, {7, 0}, {21, 0}, {14, 1}, {7, 2}, {0, 3}}) {
+    EXPECT_TRUE(check_read(static_cast<size_t>(count), first, 3, 7)) << count << " from " << first;
+  }
+  for (auto [count, first] : {std::pair{28, 0}, {6, 0}, {8, 0}, {14, 2}, {7, 3}, {7, -1}, {0, 4}, {0, -1}}) {
+    const Result<void> result = check_read(static_cast<size_t>(count), first, 3, 7);
+    ASSERT_FALSE(result) << count << " from " << first;
+    EXPECT_EQ(result.error().code, ErrorCode::kInternal);
+  }
+  EXPECT_FALSE(check_read(1, 0, 1, 0));  // a value that the graph does not have
+}
+
 }  // namespace
 }  // namespace hearth::testing

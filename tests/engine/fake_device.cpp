@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -49,6 +50,13 @@ void write_logits(uint64_t state, bool poisoned, std::span<float> out) {
   }
 }
 
+// Of a few columns, all in the same order of magnitude as a norm's weights below.
+constexpr size_t kHiddenWidth = 6;
+constexpr float kHiddenEps = 0.25f;
+constexpr std::array<float, kHiddenWidth> kHiddenNorm = {1, -2, 0.5f, 3, 1, 0.25f};
+
+void write_hidden(uint64_t state, bool poisoned, std::span<float> out) { write_logits(~state, poisoned, out); }
+
 bool visible(int64_t key, int64_t query, int64_t window) {
   return key <= query && (window == 0 || key > query - window);
 }
@@ -83,6 +91,7 @@ class FakeDevice final : public DeviceModel {
     const auto vocab = static_cast<size_t>(options_.vocab_size);
     // Whoever reads logits that were not computed gets NaN.
     logits.assign(logit_rows.size() * vocab, std::numeric_limits<float>::quiet_NaN());
+    hidden.assign(logit_rows.size() * kHiddenWidth, std::numeric_limits<float>::quiet_NaN());
     const int32_t kernel = options_.kernels_differ && plan.bucket.kind == PlanKind::kPrefill ? 1 : 0;
     const auto groups = static_cast<int64_t>(options_.groups.size());
     for (const StepSequence& s : sequences) {
@@ -112,8 +121,9 @@ class FakeDevice final : public DeviceModel {
             if (k.token == kPoison) poisoned = true;
           }
         }
-        write_logits(state, poisoned,
-                     std::span(logits).subspan(static_cast<size_t>(row - logit_rows.begin()) * vocab, vocab));
+        const auto index = static_cast<size_t>(row - logit_rows.begin());
+        write_logits(state, poisoned, std::span(logits).subspan(index * vocab, vocab));
+        write_hidden(state, poisoned, std::span(hidden).subspan(index * kHiddenWidth, kHiddenWidth));
       }
     }
     found.clear();
@@ -136,7 +146,7 @@ class FakeDevice final : public DeviceModel {
 
   const FakeOptions options_;
   std::vector<std::vector<KvEntry>> pages_;  // [group][page * tokens]
-  std::vector<float> logits;
+  std::vector<float> logits, hidden;
   std::vector<testing::FoundRow> found;  // by logit row
 
   std::atomic<int> launch_error{-1};
@@ -232,6 +242,13 @@ class FakeExecutable final : public Executable {
     std::ranges::copy(std::span(device_.logits).subspan(begin, out.size()), out.begin());
     return {};
   }
+  Result<void> read_hidden(int64_t first, std::span<float> out) override {
+    const size_t begin = static_cast<size_t>(first) * kHiddenWidth;
+    HEARTH_CHECK(first >= 0 && out.size() % kHiddenWidth == 0 && begin + out.size() <= device_.hidden.size(),
+                 "{} floats of hidden states from {} on of {}", out.size(), begin, device_.hidden.size());
+    std::ranges::copy(std::span(device_.hidden).subspan(begin, out.size()), out.begin());
+    return {};
+  }
   std::optional<Candidates> candidates(int64_t row) const override {
     if (!device_.options_.candidates) return std::nullopt;
     return device_.found[static_cast<size_t>(row)].view();
@@ -299,6 +316,14 @@ FakeModel::FakeModel(const FakeOptions& options)
   graph_.kv_groups = options.groups;
   graph_.values.push_back({.name = "logits", .rows = RowKind::kLogit, .cols = options.vocab_size});
   graph_.logits = ValueId{0};
+  if (!options.hidden) return;
+  norm_ = {.name = "norm",
+           .format = FormatId::kF32,
+           .shape = {kHiddenWidth},
+           .bytes = std::as_bytes(std::span(kHiddenNorm))};
+  graph_.weights.push_back({.tensor = &norm_, .rows = 1, .cols = kHiddenWidth});
+  graph_.values.push_back({.name = "hidden", .rows = RowKind::kLogit, .cols = kHiddenWidth});
+  graph_.hidden = HiddenState{.value = ValueId{1}, .norm = {.weight = WeightId{0}, .eps = kHiddenEps}};
 }
 
 FakeModel::~FakeModel() = default;
@@ -309,7 +334,8 @@ EngineModel FakeModel::engine_model() const {
           .text = text_.get(),
           .kv_pages = options_.pages,
           .vocab_size = options_.vocab_size,
-          .sequence_tokens = options_.sequence_tokens};
+          .sequence_tokens = options_.sequence_tokens,
+          .pooling = options_.pooling};
 }
 
 void FakeModel::fail_next_launch(ErrorCode code) { device_->launch_error = static_cast<int>(code); }
@@ -323,7 +349,7 @@ double FakeModel::decode_step_seconds() const { return device_->decode_seconds; 
 int64_t FakeModel::most_sequences() const { return device_->most_sequences; }
 int64_t FakeModel::logit_rows_read() const { return device_->logit_rows_read; }
 
-std::vector<float> FakeModel::expected_logits(const std::vector<int32_t>& tokens) const {
+FakeModel::Seen FakeModel::see_all(std::span<const int32_t> tokens) const {
   uint64_t state = 0;
   bool poisoned = false;
   const auto query = static_cast<int64_t>(tokens.size()) - 1;
@@ -335,9 +361,36 @@ std::vector<float> FakeModel::expected_logits(const std::vector<int32_t>& tokens
       if (token == kPoison) poisoned = true;
     }
   }
+  return {.state = state, .poisoned = poisoned};
+}
+
+std::vector<float> FakeModel::expected_logits(const std::vector<int32_t>& tokens) const {
+  const Seen seen = see_all(tokens);
   std::vector<float> logits(static_cast<size_t>(options_.vocab_size));
-  write_logits(state, poisoned, logits);
+  write_logits(seen.state, seen.poisoned, logits);
   return logits;
+}
+
+std::vector<float> FakeModel::expected_embedding(const std::vector<int32_t>& tokens) const {
+  const auto unit = [](std::vector<float>& values, float eps_of_mean) {
+    float squares = 0;
+    for (float x : values) squares += x * x;
+    const float mean = eps_of_mean > 0 ? squares / static_cast<float>(values.size()) + eps_of_mean : squares;
+    for (float& x : values) x /= std::sqrt(mean);
+  };
+  std::vector<float> mean(kHiddenWidth);
+  const size_t first = options_.pooling == Pooling::kMean ? 0 : tokens.size() - 1;
+  for (size_t last = first; last < tokens.size(); ++last) {
+    const Seen seen = see_all(std::span(tokens).first(last + 1));
+    std::vector<float> row(kHiddenWidth);
+    write_hidden(seen.state, seen.poisoned, row);
+    unit(row, kHiddenEps);
+    for (size_t i = 0; i < kHiddenWidth; ++i) {
+      mean[i] += row[i] * kHiddenNorm[i] / static_cast<float>(tokens.size() - first);
+    }
+  }
+  unit(mean, 0);
+  return mean;
 }
 
 std::vector<int32_t> FakeModel::expected(std::vector<int32_t> prompt, int64_t tokens) const {
@@ -363,6 +416,9 @@ Collected collect(Generation& generation) {
       EXPECT_EQ(logits->position, all.prompt_logits_rows);
       all.prompt_logits_rows += logits->rows;
       all.prompt_logits.insert(all.prompt_logits.end(), logits->logits.begin(), logits->logits.end());
+    } else if (auto* embedding = std::get_if<Embedding>(&*event)) {
+      EXPECT_TRUE(all.embedding.empty());
+      all.embedding = std::move(embedding->values);
     } else if (auto* done = std::get_if<Done>(&*event)) {
       all.text += done->text;
       all.done = std::move(*done);

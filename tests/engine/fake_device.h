@@ -1,5 +1,5 @@
-// A device whose logits are a function of the tokens that a sequence sees in its own KV pages: a wrong page, position,
-// length, rollback or reuse of a prefix changes the output. It checks what an engine promises, computes
+// A device whose logits and hidden states are functions of the tokens that a sequence sees in its own KV pages: a wrong
+// page, position, length, rollback or reuse of a prefix changes the output. It checks what an engine promises, computes
 // after launch() returned and can be told to fail.
 #pragma once
 
@@ -28,6 +28,8 @@ struct FakeOptions {
   double row_seconds = 0;   // and for each row
   double key_seconds = 0;   // and for each token that a row sees
   bool candidates = false;  // the device finds them
+  bool hidden = true;       // the graph has hidden states
+  Pooling pooling = Pooling::kLast;
   bool own_thread = false;  // compute between launch() and wait() on another thread; else in wait()
 };
 
@@ -62,9 +64,18 @@ class FakeModel {
   // What a sequence alone must generate greedily after `prompt`, computed without an engine.
   std::vector<int32_t> expected(std::vector<int32_t> prompt, int64_t tokens) const;
   std::vector<float> expected_logits(const std::vector<int32_t>& tokens) const;
+  std::vector<float> expected_embedding(const std::vector<int32_t>& tokens) const;
 
  private:
+  // What the last of the tokens sees.
+  struct Seen {
+    uint64_t state = 0;
+    bool poisoned = false;
+  };
+  Seen see_all(std::span<const int32_t> tokens) const;
+
   FakeOptions options_;
+  TensorEntry norm_;
   Graph graph_;
   std::unique_ptr<FakeDevice> device_;
   std::unique_ptr<Text> text_;
@@ -78,6 +89,7 @@ struct Collected {
   std::vector<PromptProgress> progress;
   std::vector<float> prompt_logits;
   int64_t prompt_logits_rows = 0;
+  std::vector<float> embedding;
   std::optional<Done> done;
   std::optional<Error> error;
 };

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "engine/embedding.h"
 #include "fixtures.h"
+#include "quant/format.h"
 #include "support/runner.h"
 
 namespace hearth::testing {
@@ -12,6 +14,37 @@ namespace {
 // Single precision alone costs up to 1e-5; the least visible mistake makes 5e-2.
 constexpr double kBound = 2e-4;
 constexpr double kSameBound = 1e-4;  // of one device with itself, whatever the steps
+
+// The matrix that makes logits, decoded, with its bias.
+class Head {
+ public:
+  explicit Head(const Graph& graph) {
+    const auto& op = std::get<LinearOp>(graph.nodes.back().op);
+    const Weight& matrix = graph.weight(op.parts[0].weight);
+    for (int64_t row = 0; row < matrix.rows; ++row) matrix_.push_back(decoded(matrix, row));
+    if (op.parts[0].bias) bias_ = decoded(graph.weight(op.parts[0].bias), 0);
+  }
+
+  void add_logits(std::span<const double> x, std::vector<float>& logits) const {
+    for (size_t row = 0; row < matrix_.size(); ++row) {
+      double sum = bias_.empty() ? 0 : bias_[row];
+      for (size_t i = 0; i < x.size(); ++i) sum += matrix_[row][i] * x[i];
+      logits.push_back(static_cast<float>(sum));
+    }
+  }
+
+ private:
+  static std::vector<float> decoded(const Weight& weight, int64_t row) {
+    std::vector<float> values(static_cast<size_t>(weight.cols));
+    const TensorEntry& tensor = *weight.tensor;
+    decode_row(tensor.format, tensor.bytes.data() + static_cast<size_t>(row) * row_bytes(tensor.format, weight.cols),
+               values);
+    return values;
+  }
+
+  std::vector<std::vector<float>> matrix_;  // [vocab][width]
+  std::vector<float> bias_;                 // [vocab], or none
+};
 
 struct Case {
   std::string fixture;
@@ -81,6 +114,32 @@ TEST_P(GoldenTest, BothWeightLayouts) {
   for (WeightLayout layout : {WeightLayout::kNative, WeightLayout::kPlanar}) {
     EXPECT_LT(worst(graph(), PlanKind::kPrefill, 128, {.layout = layout}), kBound);
     EXPECT_LT(worst(graph(), PlanKind::kDecode, 1, {.layout = layout}), kBound);
+  }
+}
+
+// The head makes the golden logits of the norm of each hidden state, whether passes have folded the norm into it or
+// not.
+TEST_P(GoldenTest, HiddenStatesAreThoseOfTheLogits) {
+  for (const std::vector<std::string>& disabled : {std::vector<std::string>{}, {"all"}}) {
+    const Graph g = graph(disabled);
+    ASSERT_TRUE(g.hidden);
+    const auto width = static_cast<size_t>(g.value(g.hidden->value).cols);
+    const Head head(g);
+    const Embedder embedder(*g.hidden, g);
+    Runner runner(*backend_, g);
+    for (size_t s = 0; s < fixture_->golden.sequences.size(); ++s) {
+      for (auto [kind, chunk] : {std::pair{PlanKind::kPrefill, 128}, {PlanKind::kDecode, 1}, {PlanKind::kDecode, 20}}) {
+        const std::vector<float> states =
+            runner.append(runner.add_sequence(), fixture_->golden.sequences[s], kind, chunk, Output::kHidden);
+        std::vector<float> logits;
+        for (size_t row = 0; row < states.size(); row += width) {
+          std::vector<double> normed(width);
+          embedder.add(std::span(states).subspan(row, width), normed);
+          head.add_logits(normed, logits);
+        }
+        EXPECT_LT(deviation(logits, fixture_->golden.logits[s]), kBound) << s;
+      }
+    }
   }
 }
 

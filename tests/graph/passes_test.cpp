@@ -181,6 +181,15 @@ TEST_F(Refusals, ResidualWrittenLater) {
   EXPECT_EQ(nodes_after(fold_residual), m_.graph.nodes.size());
 }
 
+TEST_F(Refusals, ProductThatLeavesTheGraph) {
+  m_.finish(x_);
+  const ValueId rows = m_.graph.logits;
+  const ValueId hidden = m_.linear("linear", rows, a_);
+  m_.graph.hidden = HiddenState{.value = hidden, .norm = {.weight = wide_norm_, .eps = 1e-5f}};
+  m_.graph.logits = m_.sum("sum", hidden, rows);
+  EXPECT_EQ(nodes_after(fold_residual), m_.graph.nodes.size());
+}
+
 TEST_F(Refusals, ProductThatSomeoneElseReads) {
   ValueId product = m_.linear("linear", x_, a_);
   m_.finish(m_.sum("twice", m_.sum("sum", x_, product), product));

@@ -54,6 +54,7 @@ void expect_sound(const Graph& graph, const Plan& plan) {
     for_each_output(node.op, [&](ValueId id) { expect_own(id, node.name); });
   }
   expect_own(graph.logits, "the caller");
+  if (graph.hidden) expect_own(graph.hidden->value, "the caller");
 }
 
 TEST(Plan, SlotsOfModelsAreSound) {
@@ -110,6 +111,17 @@ TEST(Plan, ArenaDoesNotGrowWithLayers) {
   Bucket bucket{PlanKind::kPrefill, 128};
   EXPECT_EQ(make_single_lane_plan(two.model.graph, bucket).arena_bytes,
             make_single_lane_plan(eight.model.graph, bucket).arena_bytes);
+}
+
+TEST(Plan, HiddenStatesTakeNoMemoryWhereTheNormIsFolded) {
+  Graph graph = make_tiny_model({}).model.graph;
+  ASSERT_TRUE(run_passes(graph, {}));
+  ASSERT_TRUE(graph.hidden);
+  Graph without = graph;
+  without.hidden.reset();
+  for (Bucket bucket : {Bucket{PlanKind::kDecode, 1}, Bucket{PlanKind::kPrefill, 128}}) {
+    EXPECT_EQ(make_single_lane_plan(graph, bucket).arena_bytes, make_single_lane_plan(without, bucket).arena_bytes);
+  }
 }
 
 TEST(Plan, LogitRowsAreBounded) {

@@ -98,7 +98,7 @@ Runner::Recorded& Runner::recorded(Bucket bucket) {
   return r;
 }
 
-std::vector<float> Runner::step(std::span<const Part> parts, PlanKind kind, WantLogits want) {
+std::vector<float> Runner::step(std::span<const Part> parts, PlanKind kind, WantLogits want, Output output) {
   std::vector<int32_t> wanted, all_tokens;
   for (const Part& part : parts) {
     make_room(sequences_.at(part.sequence), static_cast<int64_t>(part.tokens.size()));
@@ -109,7 +109,9 @@ std::vector<float> Runner::step(std::span<const Part> parts, PlanKind kind, Want
     if (want == WantLogits::kLast) wanted.push_back(static_cast<int32_t>(all_tokens.size()) - 1);
   }
   Recorded& r = recorded(bucket_for(kind, static_cast<int64_t>(all_tokens.size())));
-  std::vector<float> logits(wanted.size() * static_cast<size_t>(vocab()), std::numeric_limits<float>::quiet_NaN());
+  const ValueId value = output == Output::kLogits ? graph_.logits : graph_.hidden->value;
+  const auto width = static_cast<size_t>(graph_.value(value).cols);
+  std::vector<float> result(wanted.size() * width, std::numeric_limits<float>::quiet_NaN());
   // More logit rows than a step can give: the step is repeated, which writes the same keys and values again.
   for (size_t done = 0; done < wanted.size();) {
     size_t count = std::min(wanted.size() - done, static_cast<size_t>(r.plan->logit_rows));
@@ -140,24 +142,29 @@ std::vector<float> Runner::step(std::span<const Part> parts, PlanKind kind, Want
     step_sequences.clear();
     ok = r.executable->wait();
     HEARTH_CHECK(ok, "{}", ok.error().message);
-    auto width = static_cast<size_t>(vocab());
-    ok = r.executable->read_logits(0, std::span(logits).subspan(done * width, count * width));
-    HEARTH_CHECK(ok, "{}", ok.error().message);
+    // In two parts, so that rows behind the first are found too.
+    for (auto [first, some] : {std::pair<size_t, size_t>{0, count / 2}, {count / 2, count - count / 2}}) {
+      const auto out = std::span(result).subspan((done + first) * width, some * width);
+      const auto from = static_cast<int64_t>(first);
+      ok = output == Output::kLogits ? r.executable->read_logits(from, out) : r.executable->read_hidden(from, out);
+      HEARTH_CHECK(ok, "{}", ok.error().message);
+    }
     done += count;
   }
   for (const Part& part : parts) sequences_.at(part.sequence).length += static_cast<int64_t>(part.tokens.size());
-  return logits;
+  return result;
 }
 
-std::vector<float> Runner::append(int sequence, std::span<const int32_t> tokens, PlanKind kind, int64_t chunk) {
-  std::vector<float> logits;
+std::vector<float> Runner::append(int sequence, std::span<const int32_t> tokens, PlanKind kind, int64_t chunk,
+                                  Output output) {
+  std::vector<float> result;
   for (size_t at = 0; at < tokens.size(); at += static_cast<size_t>(chunk)) {
     Part part{.sequence = sequence,
               .tokens = tokens.subspan(at, std::min(tokens.size() - at, static_cast<size_t>(chunk)))};
-    std::vector<float> some = step({&part, 1}, kind);
-    logits.insert(logits.end(), some.begin(), some.end());
+    std::vector<float> some = step({&part, 1}, kind, WantLogits::kAll, output);
+    result.insert(result.end(), some.begin(), some.end());
   }
-  return logits;
+  return result;
 }
 
 }  // namespace hearth::testing

@@ -37,6 +37,7 @@ struct RunnerOptions {
 };
 
 enum class WantLogits { kAll, kLast };  // of every row, or of the last row of each sequence
+enum class Output { kLogits, kHidden };
 
 class Runner {
  public:
@@ -53,11 +54,13 @@ class Runner {
     int sequence = 0;
     std::span<const int32_t> tokens;  // appended to it
   };
-  // One step; returns logits [rows, vocab] of the rows that were asked for, in order.
-  std::vector<float> step(std::span<const Part> parts, PlanKind kind, WantLogits want = WantLogits::kAll);
+  // One step; returns logits [rows, vocab] of the rows that were asked for, in order, or their hidden states.
+  std::vector<float> step(std::span<const Part> parts, PlanKind kind, WantLogits want = WantLogits::kAll,
+                          Output output = Output::kLogits);
 
-  // Appends tokens to one sequence in steps of at most `chunk` rows; logits of all of them.
-  std::vector<float> append(int sequence, std::span<const int32_t> tokens, PlanKind kind, int64_t chunk);
+  // Appends tokens to one sequence in steps of at most `chunk` rows; logits or hidden states of all of them.
+  std::vector<float> append(int sequence, std::span<const int32_t> tokens, PlanKind kind, int64_t chunk,
+                            Output output = Output::kLogits);
 
   int64_t vocab() const { return graph_.value(graph_.logits).cols; }
   DeviceModel& model() { return *model_; }

@@ -58,14 +58,20 @@ struct Workspace {
 
 class CpuExecutable : public Executable {
  public:
-  CpuExecutable(Shared& shared, Workspace workspace, Bucket bucket, int64_t logit_rows, const float* logits,
-                int64_t logit_cols, std::vector<RopeTable> ropes, std::vector<std::unique_ptr<CpuStep>> steps)
+  // A value [logit rows, cols] that outlives the step.
+  struct Output {
+    const float* rows = nullptr;
+    int64_t cols = 0;  // 0: the graph does not have it
+  };
+
+  CpuExecutable(Shared& shared, Workspace workspace, Bucket bucket, int64_t logit_rows, Output logits, Output hidden,
+                std::vector<RopeTable> ropes, std::vector<std::unique_ptr<CpuStep>> steps)
       : shared_(shared),
         workspace_(std::move(workspace)),
         bucket_(bucket),
         logit_rows_(logit_rows),
         logits_(logits),
-        logit_cols_(logit_cols),
+        hidden_(hidden),
         ropes_(std::move(ropes)),
         steps_(std::move(steps)),
         rows_(static_cast<size_t>(bucket.rows)) {}
@@ -93,17 +99,16 @@ class CpuExecutable : public Executable {
     return names;
   }
 
-  Result<void> read_logits(int64_t first, std::span<float> out) override {
-    const auto count = static_cast<int64_t>(out.size());
-    if (first < 0 || count % logit_cols_ != 0 || first * logit_cols_ + count > launch_.logit_rows * logit_cols_) {
-      return fail(ErrorCode::kInternal, "reading logits: {} floats from row {} on asked for, the step has [{}, {}]",
-                  count, first, launch_.logit_rows, logit_cols_);
-    }
-    std::copy_n(logits_ + first * logit_cols_, count, out.begin());
+  Result<void> read_logits(int64_t first, std::span<float> out) override { return read(logits_, first, out); }
+  Result<void> read_hidden(int64_t first, std::span<float> out) override { return read(hidden_, first, out); }
+
+ private:
+  Result<void> read(const Output& output, int64_t first, std::span<float> out) const {
+    HEARTH_TRY(check_read(out.size(), first, launch_.logit_rows, output.cols));
+    std::copy_n(output.rows + first * output.cols, out.size(), out.begin());
     return {};
   }
 
- private:
   // The step runs after launch() has returned. Nothing is allocated once the copies have grown.
   void copy(const StepBatch& batch) {
     tokens_.assign(batch.tokens.begin(), batch.tokens.end());
@@ -151,8 +156,7 @@ class CpuExecutable : public Executable {
   Workspace workspace_;
   Bucket bucket_;
   int64_t logit_rows_;
-  const float* logits_;
-  int64_t logit_cols_;
+  Output logits_, hidden_;
   std::vector<RopeTable> ropes_;
   std::vector<std::unique_ptr<CpuStep>> steps_;
   std::vector<RowInfo> rows_;
@@ -220,9 +224,12 @@ class CpuModel : public DeviceModel {
     workspace.worker_bytes = round_up<size_t>(context.worker_bytes, 4096);
     size_t scratch_bytes = workspace.shared_bytes + workspace.worker_bytes * static_cast<size_t>(s.pool.workers());
     HEARTH_ASSIGN(workspace.scratch, at_least(scratch_bytes, s.scratch, "scratch"));
-    return std::unique_ptr<Executable>(new CpuExecutable(s, std::move(workspace), plan.bucket, plan.logit_rows,
-                                                         context.value(graph.logits), graph.value(graph.logits).cols,
-                                                         std::move(ropes), std::move(steps)));
+    const auto output = [&](ValueId id) {
+      return CpuExecutable::Output{.rows = context.value(id), .cols = graph.value(id).cols};
+    };
+    return std::unique_ptr<Executable>(new CpuExecutable(
+        s, std::move(workspace), plan.bucket, plan.logit_rows, output(graph.logits),
+        graph.hidden ? output(graph.hidden->value) : CpuExecutable::Output{}, std::move(ropes), std::move(steps)));
   }
 
   size_t page_bytes(int32_t group) const override {

@@ -190,7 +190,7 @@ struct Shared {
   KvPools kv;
   StepMemory step;
   DeviceBuffer counters;
-  HostBuffer logits;                      // what read_logits() reads
+  HostBuffer staging;                     // of rows that are read
   HostBuffer found;                       // [kMaxLogitRows] FoundRow, which the kernel writes
   std::vector<DeviceBuffer> frequencies;  // by Graph::ropes
   StepLimits limits;
@@ -218,8 +218,14 @@ Result<std::shared_ptr<const DeviceBuffer>> at_least(const Device& device, size_
 
 class CudaExecutable : public Executable {
  public:
+  // A value [logit rows, cols] that outlives the step.
+  struct Output {
+    const float* rows = nullptr;
+    int64_t cols = 0;  // 0: the graph does not have it
+  };
+
   CudaExecutable(Shared& shared, std::vector<std::shared_ptr<const DeviceBuffer>> memory, std::vector<Launch> launches,
-                 CUgraphExec graph, Bucket bucket, int64_t logit_rows, const float* logits, int64_t logit_cols)
+                 CUgraphExec graph, Bucket bucket, int64_t logit_rows, Output logits, Output hidden)
       : shared_(shared),
         memory_(std::move(memory)),
         launches_(std::move(launches)),
@@ -227,7 +233,7 @@ class CudaExecutable : public Executable {
         bucket_(bucket),
         logit_rows_(logit_rows),
         logits_(logits),
-        logit_cols_(logit_cols) {}
+        hidden_(hidden) {}
   ~CudaExecutable() override {
     shared_.device.use();
     if (running_) static_cast<void>(shared_.device.synchronize("end the step"));
@@ -260,7 +266,7 @@ class CudaExecutable : public Executable {
   std::optional<Candidates> candidates(int64_t row) const override {
     HEARTH_CHECK(row >= 0 && row < launched_logits_ && !running_, "candidates of row {} of {}", row, launched_logits_);
     const FoundRow& found = shared_.found.at<const FoundRow>()[row];
-    const auto count = static_cast<size_t>(std::min(kCandidates, logit_cols_));
+    const auto count = static_cast<size_t>(std::min(kCandidates, logits_.cols));
     return Candidates{.tokens = std::span(found.tokens).first(count),
                       .logits = std::span(found.logits).first(count),
                       .wanted = std::span(found.wanted).first(wanted_[static_cast<size_t>(row)]),
@@ -269,31 +275,29 @@ class CudaExecutable : public Executable {
                       .finite = found.finite != 0};
   }
 
-  Result<void> read_logits(int64_t first, std::span<float> out) override {
-    const size_t count = out.size(), begin = static_cast<size_t>(first * logit_cols_);
-    const auto have = static_cast<size_t>(launched_logits_ * logit_cols_);
-    if (first < 0 || count % static_cast<size_t>(logit_cols_) != 0 || begin + count > have) {
-      return fail(ErrorCode::kInternal, "reading logits: {} floats from row {} on asked for, the step has [{}, {}]",
-                  count, first, launched_logits_, logit_cols_);
-    }
+  Result<void> read_logits(int64_t first, std::span<float> out) override { return read(logits_, first, out); }
+  Result<void> read_hidden(int64_t first, std::span<float> out) override { return read(hidden_, first, out); }
+
+ private:
+  Result<void> read(const Output& output, int64_t first, std::span<float> out) const {
+    HEARTH_TRY(check_read(out.size(), first, launched_logits_, output.cols));
     const Device& device = shared_.device;
     device.use();
-    const auto source = reinterpret_cast<CUdeviceptr>(logits_ + begin);
-    auto* staging = shared_.logits.at<float>();
-    const size_t capacity = shared_.logits.size_bytes() / sizeof(float);
+    const auto source = reinterpret_cast<CUdeviceptr>(output.rows + first * output.cols);
+    auto* staging = shared_.staging.at<float>();
+    const size_t count = out.size(), capacity = shared_.staging.size_bytes() / sizeof(float);
     for (size_t done = 0; done < count;) {
       const size_t n = std::min(capacity, count - done);
       HEARTH_TRY(device.driver().check(
           device.driver().cuMemcpyDtoHAsync(staging, source + done * sizeof(float), n * sizeof(float), device.stream()),
-          "copy logits from the GPU"));
-      HEARTH_TRY(device.synchronize("copy logits from the GPU"));
+          "copy rows from the GPU"));
+      HEARTH_TRY(device.synchronize("copy rows from the GPU"));
       std::copy_n(staging, n, out.begin() + static_cast<std::ptrdiff_t>(done));
       done += n;
     }
     return {};
   }
 
- private:
   Result<void> run_with_times() {
     const Device& device = shared_.device;
     HEARTH_ASSIGN(const Events events, Events::create(device, launches_.size() + 1));
@@ -322,8 +326,7 @@ class CudaExecutable : public Executable {
   CUgraphExec graph_;  // nullptr: started one by one
   Bucket bucket_;
   int64_t logit_rows_;
-  const float* logits_;
-  int64_t logit_cols_;
+  Output logits_, hidden_;
   bool running_ = false;
   int64_t launched_logits_ = 0;
   size_t wanted_[kMaxLogitRows] = {};  // logits, by logit row
@@ -441,9 +444,12 @@ class CudaModel : public DeviceModel {
     if (s.tuning.graphs && !s.tuning.profile) {
       HEARTH_ASSIGN(exec, capture(s.device, context.launches));
     }
-    return std::unique_ptr<Executable>(new CudaExecutable(s, {values, scratch}, std::move(context.launches), exec,
-                                                          plan.bucket, plan.logit_rows, context.value(graph.logits),
-                                                          graph.value(graph.logits).cols));
+    const auto output = [&](ValueId id) {
+      return CudaExecutable::Output{.rows = context.value(id), .cols = graph.value(id).cols};
+    };
+    return std::unique_ptr<Executable>(new CudaExecutable(
+        s, {values, scratch}, std::move(context.launches), exec, plan.bucket, plan.logit_rows, output(graph.logits),
+        graph.hidden ? output(graph.hidden->value) : CudaExecutable::Output{}));
   }
 
   size_t page_bytes(int32_t group) const override { return shared_->kv.page_bytes(group); }
@@ -527,7 +533,7 @@ class CudaBackend : public Backend {
                                                         kMaxLogitRows, table_entries));
     HEARTH_ASSIGN(DeviceBuffer counters, DeviceBuffer::allocate(device, kCounters * sizeof(uint32_t), "counters"));
     HEARTH_TRY(counters.clear(device));
-    HEARTH_ASSIGN(HostBuffer logits, HostBuffer::allocate(device, size_t{4} << 20, "logits"));
+    HEARTH_ASSIGN(HostBuffer staging, HostBuffer::allocate(device, size_t{4} << 20, "logits"));
     HEARTH_ASSIGN(HostBuffer found, HostBuffer::allocate(device, kMaxLogitRows * sizeof(FoundRow), "candidates"));
     std::vector<DeviceBuffer> frequencies;
     for (const Rope& rope : graph.ropes) {
@@ -548,7 +554,7 @@ class CudaBackend : public Backend {
                                               .kv = std::move(kv),
                                               .step = std::move(step),
                                               .counters = std::move(counters),
-                                              .logits = std::move(logits),
+                                              .staging = std::move(staging),
                                               .found = std::move(found),
                                               .frequencies = std::move(frequencies),
                                               .limits = step_limits(graph, options.kv_pages)});

@@ -133,16 +133,26 @@ class ReferenceExecutable final : public Executable {
   }
 
   Result<void> read_logits(int64_t first, std::span<float> out) override {
-    HEARTH_CHECK(readable_, "read_logits before wait");
-    Matrix logits = step_.value(state_.graph.logits);
-    const auto count = static_cast<int64_t>(out.size());
-    HEARTH_CHECK(first >= 0 && count % logits.cols == 0 && first * logits.cols + count <= logits.rows * logits.cols,
-                 "{} floats from row {} on of logits [{}, {}]", count, first, logits.rows, logits.cols);
-    std::copy_n(logits.data + first * logits.cols, count, out.data());
+    read(state_.graph.logits, first, out);
+    return {};
+  }
+  Result<void> read_hidden(int64_t first, std::span<float> out) override {
+    HEARTH_CHECK(state_.graph.hidden, "read_hidden of a graph without hidden states");
+    read(state_.graph.hidden->value, first, out);
     return {};
   }
 
  private:
+  void read(ValueId id, int64_t first, std::span<float> out) {
+    HEARTH_CHECK(readable_, "{} read before wait", state_.graph.value(id).name);
+    const Matrix rows = step_.value(id);
+    const auto count = static_cast<int64_t>(out.size());
+    HEARTH_CHECK(first >= 0 && count % rows.cols == 0 && first * rows.cols + count <= rows.rows * rows.cols,
+                 "{} floats from row {} on of {} [{}, {}]", count, first, state_.graph.value(id).name, rows.rows,
+                 rows.cols);
+    std::copy_n(rows.data + first * rows.cols, count, out.data());
+  }
+
   State& state_;
   Plan plan_;
   StepState step_;

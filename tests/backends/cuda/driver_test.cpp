@@ -42,7 +42,10 @@ struct SmallModel {
     const ValueId gate = m.linear("gate", x, weight("gate", kInner, kCols, FormatId::kQ8_0));
     const ValueId up = m.linear("up", x, weight("up", kInner, kCols, FormatId::kF16));
     x = m.sum("residual", x, m.linear("down", m.glu("glu", gate, up), weight("down", kCols, kInner, FormatId::kQ4_0)));
-    m.finish(m.linear("logits", x, weight("logits", kVocab, kCols, FormatId::kQ8_0)));
+    m.finish(x);
+    m.graph.hidden = {.value = m.graph.logits,
+                      .norm = {.weight = weight("last_norm", 1, kCols, FormatId::kF32), .eps = 1e-5f}};
+    m.graph.logits = m.linear("head", m.graph.logits, weight("head", kVocab, kCols, FormatId::kQ8_0));
   }
   const Graph& graph() const { return maker.graph; }
 };
@@ -59,7 +62,7 @@ Result<std::unique_ptr<DeviceModel>> load(Backend& backend) {
   return backend.load(small_model().graph(), {.kv_pages = {kPages}});
 }
 
-// One step of as many rows as the bucket has, and its logits.
+// One step of as many rows as the bucket has, its logits and its hidden state.
 Result<void> run(Executable& executable, int64_t rows, const Graph& graph = small_model().graph()) {
   std::vector<int32_t> pages(static_cast<size_t>(rows / kPageTokens + 1), 0), tokens(static_cast<size_t>(rows), 1);
   StepSequence sequence{.rows = static_cast<int32_t>(rows)};
@@ -69,7 +72,10 @@ Result<void> run(Executable& executable, int64_t rows, const Graph& graph = smal
       executable.launch({.tokens = tokens, .sequences = std::span(&sequence, 1), .logit_rows = std::span(&last, 1)}));
   HEARTH_TRY(executable.wait());
   std::vector<float> logits(static_cast<size_t>(graph.value(graph.logits).cols));
-  return executable.read_logits(0, logits);
+  HEARTH_TRY(executable.read_logits(0, logits));
+  if (!graph.hidden) return {};
+  std::vector<float> hidden(static_cast<size_t>(graph.value(graph.hidden->value).cols));
+  return executable.read_hidden(0, hidden);
 }
 
 // All that an engine does with a backend.
