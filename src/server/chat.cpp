@@ -235,20 +235,6 @@ Answer<Request> make_request(const AnswerLimits& limits, const ServedModel& mode
   return request;
 }
 
-Answer<void> check_length(int64_t prompt, const Request& request, const ServedModel& model) {
-  const int64_t most = model.model->info().sequence_tokens - (request.max_tokens == 0 ? 0 : 1);
-  if (prompt <= most) return {};
-  ApiError error = refuse(Refusal::kContextLength,
-                          fmt::format("the prompt has {} tokens, but the context takes {}; a shorter prompt would "
-                                      "work, or a server started with a larger context (-c) if the model was trained "
-                                      "for one",
-                                      prompt, most),
-                          "messages");
-  error.prompt_tokens = prompt;
-  error.context_tokens = most;
-  return error;
-}
-
 // ---- log-probabilities of a prompt ----
 
 // Of `token`, and the `best` most likely, from one row of logits.
@@ -293,6 +279,35 @@ struct Running {
 
 }  // namespace
 
+Answer<void> check_length(int64_t prompt_tokens, int64_t max_tokens, const ServedModel& model,
+                          const std::string& param) {
+  const int64_t most = model.model->info().sequence_tokens - (max_tokens == 0 ? 0 : 1);
+  if (prompt_tokens <= most) return {};
+  ApiError error = refuse(Refusal::kContextLength,
+                          fmt::format("the prompt has {} tokens, but the context takes {}; a shorter prompt would "
+                                      "work, or a server started with a larger context (-c) if the model was trained "
+                                      "for one",
+                                      prompt_tokens, most),
+                          param);
+  error.prompt_tokens = prompt_tokens;
+  error.context_tokens = most;
+  return error;
+}
+
+ApiError cut_off() {
+  return refuse(Refusal::kUnavailable, "the answer was cut off: its client left, or the server stops");
+}
+
+void count(ModelCounters& counters, std::atomic<int64_t>& kind, const AnswerUsage& usage) {
+  ++kind;
+  counters.prompt_tokens += usage.prompt_tokens;
+  counters.cached_tokens += usage.cached_tokens;
+  counters.generated_tokens += usage.generated_tokens;
+  add_seconds(counters.queue_microseconds, usage.queue_seconds);
+  add_seconds(counters.prefill_microseconds, usage.prefill_seconds);
+  add_seconds(counters.decode_microseconds, usage.decode_seconds);
+}
+
 std::string random_id(std::string_view prefix) {
   static constexpr char kLetters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   thread_local std::mt19937_64 random{(static_cast<uint64_t>(std::random_device{}()) << 32) | std::random_device{}()};
@@ -313,20 +328,12 @@ struct ChatRun::Impl {
   bool prompt_logprobs = false;
   int64_t thinking_budget = 0;  // tokens
   std::vector<Running> answers;
-
-  ~Impl() { model->in_flight -= std::ssize(answers); }
+  std::optional<Places> places;  // one of each
 
   // Takes the places of all answers, or refuses.
   Answer<void> enter(int64_t n) {
-    const int64_t before = model->in_flight.fetch_add(n);
-    if (before > 0 && before + n > model->most_in_flight) {
-      model->in_flight -= n;
-      ApiError error = refuse(Refusal::kOverloaded,
-                              fmt::format("the server has {} requests that run or wait, and takes {}; try again later",
-                                          before, model->most_in_flight));
-      error.retry_seconds = 5;
-      return error;
-    }
+    HEARTH_ASSIGN(Places taken, Places::take(model, n));
+    places.emplace(std::move(taken));
     answers.resize(static_cast<size_t>(n));
     for (Running& answer : answers) {
       answer.usage.prompt_tokens = std::ssize(prompt);
@@ -494,7 +501,8 @@ struct ChatRun::Impl {
     }
     end.usage = answer.usage;
     end.tokens = std::move(answer.tokens);
-    count(answer, end.reason == EndReason::kCancelled ? model->counters->cancelled : model->counters->answers);
+    ModelCounters& counters = *model->counters;
+    count(counters, end.reason == EndReason::kCancelled ? counters.cancelled : counters.answers, answer.usage);
     sink.event(index, std::move(end));
   }
 
@@ -504,17 +512,6 @@ struct ChatRun::Impl {
     std::vector<int32_t> all = prompt;
     all.insert(all.end(), answer.tokens.begin(), answer.tokens.end());
     model->text().remember(all);
-  }
-
-  void count(const Running& answer, std::atomic<int64_t>& kind) {
-    ModelCounters& counters = *model->counters;
-    ++kind;
-    counters.prompt_tokens += answer.usage.prompt_tokens;
-    counters.cached_tokens += answer.usage.cached_tokens;
-    counters.generated_tokens += answer.usage.generated_tokens;
-    add_seconds(counters.queue_microseconds, answer.usage.queue_seconds);
-    add_seconds(counters.prefill_microseconds, answer.usage.prefill_seconds);
-    add_seconds(counters.decode_microseconds, answer.usage.decode_seconds);
   }
 
   Answer<void> handle(int64_t index, Event event, ChatSink& sink) {
@@ -585,7 +582,7 @@ struct ChatRun::Impl {
       if (open == 0) return {};
       if (!sink.alive()) {
         cancel(sink);
-        return refuse(Refusal::kUnavailable, "the answer was cut off: its client left, or the server stops");
+        return cut_off();
       }
       if (!quiet || first_open < 0) continue;
       const double wait = open == 1 ? 0.1 : 0.02;
@@ -604,8 +601,9 @@ const std::vector<int32_t>& ChatRun::prompt() const { return impl_->prompt; }
 Answer<void> ChatRun::run(ChatSink& sink) {
   Answer<void> result = impl_->run(sink);
   if (!result) {
+    ModelCounters& counters = *impl_->model->counters;
     for (const Running& answer : impl_->answers) {
-      if (!answer.done) impl_->count(answer, impl_->model->counters->failed);
+      if (!answer.done) count(counters, counters.failed, answer.usage);
     }
   }
   return result;
@@ -641,7 +639,7 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::chat(std::shared_ptr<ServedModel> mode
   impl->one_call = !request.parallel_tool_calls;
   impl->prompt_text = std::move(prompt.text);
   impl->tools_json = std::move(conversation.tools_json);
-  HEARTH_TRY(check_length(std::ssize(impl->prompt), impl->base, *model));
+  HEARTH_TRY(check_length(std::ssize(impl->prompt), impl->base.max_tokens, *model));
   if (impl->prompt.empty()) return invalid("messages", "messages: the prompt that they make is empty");
   impl->base.special_text = true;
 
@@ -675,7 +673,7 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::completion(std::shared_ptr<ServedModel
   HEARTH_ASSIGN(impl->base, make_request(request.limits, *model));
   impl->prompt = std::move(request.prompt);
   if (impl->prompt.empty()) return invalid("prompt", "prompt: it is empty; it must have at least one token");
-  HEARTH_TRY(check_length(std::ssize(impl->prompt), impl->base, *model));
+  HEARTH_TRY(check_length(std::ssize(impl->prompt), impl->base.max_tokens, *model));
   if (request.limits.format) {
     HEARTH_ASSIGN(impl->base.constraint.grammar, compile(*model, *request.limits.format, request.limits));
   }

@@ -166,6 +166,15 @@ class ChatRun {
   std::unique_ptr<Impl> impl_;
 };
 
+// Refuses a prompt that the context does not take (kContextLength); `max_tokens` as in Request, `param` is the field
+// that it came from.
+Answer<void> check_length(int64_t prompt_tokens, int64_t max_tokens, const ServedModel& model,
+                          const std::string& param = "messages");
+// Why nobody gets an answer whose client left, or when the server stops.
+ApiError cut_off();
+// Adds what one answer took, and one to the counter of how it ended.
+void count(ModelCounters& counters, std::atomic<int64_t>& kind, const AnswerUsage& usage);
+
 // The prompt that chat() would run.
 Answer<Prompt> render_chat(const ServedModel& model, ChatRequest request);
 

@@ -74,6 +74,18 @@ std::string default_id(const std::string& path) {
 
 }  // namespace
 
+Answer<Places> Places::take(std::shared_ptr<ServedModel> model, int64_t count) {
+  const int64_t before = model->in_flight.fetch_add(count);
+  Places places(std::move(model), count);
+  const int64_t most = places.model_->most_in_flight;
+  if (before == 0 || before + count <= most) return places;
+  ApiError error =
+      refuse(Refusal::kOverloaded,
+             fmt::format("the server has {} requests that run or wait, and takes {}; try again later", before, most));
+  error.retry_seconds = 5;
+  return error;
+}
+
 Result<std::shared_ptr<ServedModel>> load_model(const LoadOptions& options) {
   auto served = std::make_shared<ServedModel>();
   HEARTH_ASSIGN(served->model, Model::open(options.path, options.model));

@@ -49,6 +49,23 @@ struct ServedModel {
   const Text& text() const { return model->text(); }
 };
 
+// So many generations of a model that run or wait. They make room for others when this is gone.
+class Places {
+ public:
+  // kOverloaded when the model has too many then.
+  static Answer<Places> take(std::shared_ptr<ServedModel> model, int64_t count);
+  Places(Places&& other) noexcept = default;
+  Places& operator=(Places&&) = delete;
+  ~Places() {
+    if (model_) model_->in_flight -= count_;
+  }
+
+ private:
+  Places(std::shared_ptr<ServedModel> model, int64_t count) : model_(std::move(model)), count_(count) {}
+  std::shared_ptr<ServedModel> model_;
+  int64_t count_;
+};
+
 struct LoadOptions {
   std::string path;
   ModelOptions model;

@@ -190,6 +190,39 @@ Answer<void> read_limits(const Json& body, AnswerLimits& limits) {
   return {};
 }
 
+Answer<std::vector<const Json*>> read_inputs(const Json& body, const std::string& field, size_t most) {
+  static const Json kMissing;
+  const auto found = body.find(field);
+  const Json& value = found == body.end() ? kMissing : *found;
+  const auto is_number = [](const Json& item) { return item.is_number(); };
+  const bool is_list = value.is_array() && !value.empty();
+  if (value.is_string() || (is_list && std::ranges::all_of(value, is_number))) return std::vector{&value};
+  if (!is_list || value.size() > most) {
+    return invalid(field, "{}: it must be a string, a list of token ids, or a list of 1 to {} of them, found {}", field,
+                   most, excerpt(value));
+  }
+  std::vector<const Json*> inputs;
+  for (const Json& item : value) {
+    if (!item.is_string() && !item.is_array()) {
+      return invalid(field, "{}: a list must have strings or lists of token ids, found {}", field, excerpt(item));
+    }
+    inputs.push_back(&item);
+  }
+  return inputs;
+}
+
+Answer<std::vector<int32_t>> read_tokens(const Json& ids, const std::string& field, const Text& text) {
+  std::vector<int32_t> tokens;
+  for (const Json& id : ids) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= static_cast<uint64_t>(text.vocab_size())) {
+      return invalid(field, "{}: tokens must be whole numbers from 0 to {}, found {}", field, text.vocab_size() - 1,
+                     excerpt(id));
+    }
+    tokens.push_back(id.get<int32_t>());
+  }
+  return tokens;
+}
+
 Answer<void> refuse_unsupported(const Json& body) {
   Fields f(body);
   if (const Json* lora = f.get("lora"); lora != nullptr && !lora->empty()) {

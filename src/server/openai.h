@@ -12,6 +12,11 @@ Answer<void> read_limits(const Json& body, AnswerLimits& limits);
 // The conversation of a chat completion, with its limits.
 Answer<ChatRequest> read_openai_chat(Json body);
 
+// Texts and lists of token ids: what `field` is, or has 1 to `most` of. They point into the body.
+Answer<std::vector<const Json*>> read_inputs(const Json& body, const std::string& field, size_t most);
+// Token ids of the model's vocabulary.
+Answer<std::vector<int32_t>> read_tokens(const Json& ids, const std::string& field, const Text& text);
+
 // Refuses what asks for something that this server does not have, rather than ignoring it.
 Answer<void> refuse_unsupported(const Json& body);
 

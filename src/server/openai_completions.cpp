@@ -25,13 +25,7 @@ struct CompletionCall {
 
 Answer<CompletionCall::Prompt> token_prompt(const Json& ids, const Text& text) {
   CompletionCall::Prompt prompt;
-  for (const Json& id : ids) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() >= static_cast<uint64_t>(text.vocab_size())) {
-      return invalid("prompt", "prompt: tokens must be whole numbers from 0 to {}, found {}", text.vocab_size() - 1,
-                     excerpt(id));
-    }
-    prompt.tokens.push_back(id.get<int32_t>());
-  }
+  HEARTH_ASSIGN(prompt.tokens, read_tokens(ids, "prompt", text));
   prompt.text = text.detokenize(prompt.tokens, /*special=*/true);
   return prompt;
 }
@@ -52,28 +46,13 @@ Answer<CompletionCall::Prompt> text_prompt(const std::string& source, const Json
 
 Answer<std::vector<CompletionCall::Prompt>> read_prompts(const Json& body, const ServedModel& model,
                                                          int64_t max_tokens) {
+  HEARTH_ASSIGN(const std::vector<const Json*> inputs, read_inputs(body, "prompt", kMaxPrompts));
   std::vector<CompletionCall::Prompt> prompts;
-  const Json value = body.value("prompt", Json());
-  const auto is_number = [](const Json& item) { return item.is_number(); };
-  if (value.is_string()) {
-    HEARTH_ASSIGN(prompts.emplace_back(), text_prompt(value.get<std::string>(), body, model, max_tokens));
-    return prompts;
-  }
-  if (value.is_array() && !value.empty() && std::ranges::all_of(value, is_number)) {
-    HEARTH_ASSIGN(prompts.emplace_back(), token_prompt(value, model.text()));
-    return prompts;
-  }
-  if (!value.is_array() || value.empty() || value.size() > kMaxPrompts) {
-    return invalid("prompt", "prompt: it must be a string, a list of token ids, or a list of 1 to {} of them, found {}",
-                   kMaxPrompts, excerpt(value));
-  }
-  for (const Json& item : value) {
-    if (item.is_string()) {
-      HEARTH_ASSIGN(prompts.emplace_back(), text_prompt(item.get<std::string>(), body, model, max_tokens));
-    } else if (item.is_array()) {
-      HEARTH_ASSIGN(prompts.emplace_back(), token_prompt(item, model.text()));
+  for (const Json* input : inputs) {
+    if (input->is_string()) {
+      HEARTH_ASSIGN(prompts.emplace_back(), text_prompt(input->get<std::string>(), body, model, max_tokens));
     } else {
-      return invalid("prompt", "prompt: a list must have strings or lists of token ids, found {}", excerpt(item));
+      HEARTH_ASSIGN(prompts.emplace_back(), token_prompt(*input, model.text()));
     }
   }
   return prompts;
