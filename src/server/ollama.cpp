@@ -419,7 +419,8 @@ Answer<void> show_model(Exchange& exchange, const Models& models) {
   HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   const ModelInfo& info = model->model->info();
   const Text& text = model->text();
-  Json capabilities = Json::array({"completion"});
+  // Clients do not offer models for chats that were made for embeddings.
+  Json capabilities = Json::array({info.makes_embeddings ? "embedding" : "completion"});
   if (model->template_shows_tools) capabilities.push_back("tools");
   if (text.supports_thinking()) capabilities.push_back("thinking");
   const Json described = entry(models.state(model->id));
@@ -433,7 +434,8 @@ Answer<void> show_model(Exchange& exchange, const Models& models) {
                  {{"general.architecture", info.architecture},
                   {"general.basename", info.name},
                   {"general.parameter_count", info.parameters},
-                  {info.architecture + ".context_length", info.sequence_tokens}}},
+                  {info.architecture + ".context_length", info.sequence_tokens},
+                  {info.architecture + ".embedding_length", info.embedding_width}}},
                 {"capabilities", std::move(capabilities)},
                 {"modified_at", described["modified_at"]}});
   return {};
@@ -460,9 +462,6 @@ void add_ollama(Server& server, Models& models) {
     server.add({method, path,
                 [why = std::move(why)](Exchange&) -> Answer<void> { return refuse(Refusal::kUnsupported, why); }});
   };
-  for (const char* path : {"/api/embed", "/api/embeddings"}) {
-    add_refusal("POST", path, "embeddings: this server generates text and has no such models");
-  }
   for (const char* path : {"/api/pull", "/api/push", "/api/create", "/api/copy"}) {
     add_refusal("POST", path, "this server serves the one model that it was started with, under any name");
   }

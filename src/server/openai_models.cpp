@@ -81,8 +81,6 @@ void add_openai_models(Server& server, Models& models) {
       return refuse(Refusal::kUnsupported, what + ": this server generates text and has no such models");
     };
   };
-  server.add({"POST", "/v1/embeddings", not_here("embeddings")});
-  server.add({"POST", "/embeddings", not_here("embeddings")});
   server.add({"POST", "/v1/images/*", not_here("images")});
   server.add({"POST", "/v1/audio/*", not_here("audio")});
   server.add({"POST", "/v1/rerank", not_here("reranking")});

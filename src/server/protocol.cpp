@@ -11,12 +11,14 @@ void add_protocols(Server& server, Models& models) {
   server.set_error_form("", openai_error);
   add_openai_chat(server, models);
   add_openai_completions(server, models);
+  add_openai_embeddings(server, models);
   add_openai_models(server, models);
   add_openai_responses(server, models);
   server.set_error_form("/v1/messages", anthropic_error);
   add_anthropic(server, models);
   server.set_error_form("/api/", ollama_error);
   add_ollama(server, models);
+  add_ollama_embeddings(server, models);
   add_native(server, models);
 }
 

@@ -69,12 +69,14 @@ void add_protocols(Server& server, Models& models);
 void openai_error(Exchange& exchange, const ApiError& error);
 void add_openai_chat(Server& server, Models& models);
 void add_openai_completions(Server& server, Models& models);
+void add_openai_embeddings(Server& server, Models& models);
 void add_openai_models(Server& server, Models& models);
 void add_openai_responses(Server& server, Models& models);
 void anthropic_error(Exchange& exchange, const ApiError& error);
 void add_anthropic(Server& server, Models& models);
 void ollama_error(Exchange& exchange, const ApiError& error);
 void add_ollama(Server& server, Models& models);
+void add_ollama_embeddings(Server& server, Models& models);
 void add_native(Server& server, Models& models);
 
 }  // namespace hearth::server

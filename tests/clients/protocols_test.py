@@ -385,9 +385,30 @@ class Ollama(Protocol):
     def test_errors(self):
         message = {"role": "user", "content": "a", "images": [IMAGE]}
         self.assertIn("images", self.server.json("POST", "/api/chat", {"messages": [message]}, status=400)["error"])
-        self.assertIn("embeddings", self.server.json("POST", "/api/embed", {"input": "x"}, status=501)["error"])
-        self.assertIn("embeddings", self.server.json("POST", "/api/embeddings", {"prompt": "x"}, status=501)["error"])
         self.assertIn("error", self.server.json("POST", "/api/pull", {"model": "x"}, status=501))
+
+    def test_embeddings(self):
+        near = lambda a, b: self.assertLess(max(abs(x - y) for x, y in zip(a, b, strict=True)), 2e-3)
+        embed = lambda input, **fields: self.server.json("POST", "/api/embed", {"model": "m", "input": input} | fields)
+        both = embed(["One fox.", "Two bears."])
+        self.assertEqual((both["model"], both["load_duration"], len(both["embeddings"])), ("m", 0, 2))
+        self.assertGreater(both["total_duration"], 0)
+        one = embed("Two bears.")
+        near(one["embeddings"][0], both["embeddings"][1])
+        self.assertGreater(both["prompt_eval_count"], one["prompt_eval_count"])
+        near(self.server.json("POST", "/api/embeddings", {"model": "m", "prompt": "Two bears."})["embedding"], one["embeddings"][0])
+        short = embed("Two bears.", dimensions=3)["embeddings"][0]
+        self.assertAlmostEqual(sum(x * x for x in short), 1, places=5)
+        self.assertAlmostEqual(short[0] / short[2], one["embeddings"][0][0] / one["embeddings"][0][2], places=2)
+        # Nothing to embed only loads the model.
+        self.assertEqual((embed([])["embeddings"], embed("")["embeddings"]), ([], []))
+        self.assertEqual(self.server.json("POST", "/api/embeddings", {"prompt": ""})["embedding"], [])
+        self.assertEqual(self.server.json("POST", "/api/show", {"model": "x"})["model_info"]["qwen3.embedding_length"], len(one["embeddings"][0]))
+
+    def test_embeddings_that_cannot_be(self):
+        for body in ({"input": ["a", ""]}, {"input": [1]}, {"input": 1}, {"input": "a", "dimensions": 10**6}, {"input": "a", "truncate": "no"}):
+            self.assertIn(next(reversed(body)), self.server.json("POST", "/api/embed", body, status=400)["error"])
+        self.assertIn("prompt", self.server.json("POST", "/api/embeddings", {"prompt": ["a", "b"]}, status=400)["error"])
 
     def test_an_answer_that_fails(self):
         self.assertEqual(self.server.json("POST", "/api/generate", {"prompt": "BREAK", "stream": False}, status=500)["error"], "the device is gone")

@@ -29,10 +29,12 @@ struct Rule {
 
 class ScriptedEngine final : public Engine {
  public:
-  ScriptedEngine(std::shared_ptr<Model> model, std::vector<Rule> rules)
-      : model_(std::move(model)), rules_(std::move(rules)) {}
+  // `real` makes embeddings, which nobody would write a script of.
+  ScriptedEngine(std::shared_ptr<Model> model, std::unique_ptr<Engine> real, std::vector<Rule> rules)
+      : model_(std::move(model)), real_(std::move(real)), rules_(std::move(rules)) {}
 
   Result<Generation> submit(Request request) override {
+    if (request.embedding) return real_->submit(std::move(request));
     const std::string prompt = model_->text().detokenize(request.prompt, true);
     const auto fits = [&](const Rule& rule) {
       const auto in_prompt = [&](const std::string& text) { return prompt.find(text) != std::string::npos; };
@@ -100,6 +102,7 @@ class ScriptedEngine final : public Engine {
   }
 
   std::shared_ptr<Model> model_;
+  std::unique_ptr<Engine> real_;
   std::vector<Rule> rules_;
   std::mutex mutex_;
   std::vector<std::jthread> threads_;
@@ -131,7 +134,7 @@ int main(int count, char** arguments) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   ServedModel& model = **models.get();
-  model.engine = std::make_unique<ScriptedEngine>(model.model, read_script(arguments[2]));
+  model.engine = std::make_unique<ScriptedEngine>(model.model, std::move(model.engine), read_script(arguments[2]));
   Server server({.port = 0});
   add_protocols(server, models);
   if (auto started = server.start(); !started) return 1;

@@ -16,6 +16,11 @@ const about = { name: 'get_weather', description: 'Weather of a city' };
 const said = (content) => [{ role: 'user', content }];
 const story = 'Tell me a story about a fox.';
 
+function near(some, others) {
+  assert.equal(some.length, others.length);
+  some.forEach((x, i) => assert.ok(Math.abs(x - others[i]) < 2e-3, `${i}: ${x} and ${others[i]}`));
+}
+
 async function collect(stream) {
   const pieces = [];
   for await (const piece of stream) pieces.push(piece);
@@ -150,6 +155,19 @@ test('openai: errors, leaving, a form for the answer', async () => {
   if (answer.status === 'completed') assert.equal(typeof JSON.parse(answer.output_text).city, 'string');
 });
 
+test('openai: embeddings', async () => {
+  const client = openai(BOX);
+  const input = ['The fox sleeps.', 'A bear wakes up.'];
+  const { data, usage } = await client.embeddings.create({ model: 'any', input }); // which asks for base64
+  assert.deepEqual(data.map((one) => one.index), [0, 1]);
+  assert.equal(usage.total_tokens, usage.prompt_tokens);
+  const floats = await client.embeddings.create({ model: 'any', input, encoding_format: 'float' });
+  for (const i of [0, 1]) near(data[i].embedding, floats.data[i].embedding);
+  const short = await client.embeddings.create({ model: 'any', input: input[0], dimensions: 4 });
+  assert.equal(short.data[0].embedding.length, 4);
+  await assert.rejects(client.embeddings.create({ model: 'any', input: '' }), OpenAI.BadRequestError);
+});
+
 // ---- Ollama ----
 
 test('ollama: chat and generate', async () => {
@@ -169,13 +187,22 @@ test('ollama: chat and generate', async () => {
   if (json.done_reason === 'stop') assert.equal(typeof JSON.parse(json.response).city, 'string');
 });
 
+test('ollama: embeddings', async () => {
+  const client = ollama(BOX);
+  const both = await client.embed({ model: 'any', input: ['The fox sleeps.', 'A bear wakes up.'], truncate: true });
+  assert.ok(both.prompt_eval_count > 0);
+  const one = await client.embed({ model: 'any', input: 'A bear wakes up.' });
+  near(one.embeddings[0], both.embeddings[1]);
+  near((await client.embeddings({ model: 'any', prompt: 'A bear wakes up.' })).embedding, one.embeddings[0]);
+  await assert.rejects(client.embed({ model: 'any', input: ['a', ''] }), /input/);
+});
+
 test('ollama: the model, errors, leaving', async () => {
   const client = ollama(SCRIPTED);
   assert.equal((await client.list()).models[0].name, 'scripted');
   assert.equal((await client.ps()).models.length, 1);
   assert.ok((await client.show({ model: 'any' })).capabilities.includes('tools'));
   assert.match((await client.version()).version, /^\d+\./);
-  await assert.rejects(client.embed({ model: 'any', input: 'x' }), /embeddings/);
   const stream = await client.chat({ model: 'any', messages: said('SLOW'), stream: true });
   let pieces = 0;
   await assert.rejects(async () => {

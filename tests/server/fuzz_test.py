@@ -72,7 +72,10 @@ MADE = [
     ("/tokenize", {"content": "Hello <|im_start|> \u00fc", "add_special": True, "parse_special": False, "with_pieces": True}),
     ("/detokenize", {"tokens": [1, 2, 3]}),
     ("/apply-template", CHAT | {"tools": [TOOL]}),
-    ("/v1/embeddings", {"input": "x", "model": "m", "encoding_format": "float"}),
+    ("/v1/embeddings", {"input": ["x", "y z"], "model": "m", "encoding_format": "base64", "dimensions": 8, "user": "u"}),
+    ("/v1/embeddings", {"input": [[1, 2], [3]]}),
+    ("/api/embed", {"model": "m", "input": ["x", "y z"], "truncate": False, "dimensions": 8, "options": {"num_ctx": 100}, "keep_alive": "5m"}),
+    ("/api/embeddings", {"model": "m", "prompt": "x"}),
     ("/v1/cache/save", {}),
 ]
 PATHS = ["/", "/health", "/metrics", "/props", "/props?model=%zz&model=", "/v1/models", "/v1/models/x%2Fy", "/v1/models/%", "/v1/responses/x", "/v1/responses/x/input_items?limit=-1&order=x&after=%00",
@@ -205,7 +208,7 @@ class Fuzz:
         problem = None
         if status >= 500 and status != 501:
             problem = "5xx"
-        elif status == 501 and not path.startswith(("/v1/embeddings", "/api/")):
+        elif status == 501 and not path.startswith("/api/"):
             problem = "501"
         elif status >= 400 and body is not None:
             problem = error_of(path, status, body)
@@ -306,6 +309,7 @@ class Fuzz:
             ("/v1/completions", json.dumps({"prompt": [5] * (size // 3), "max_tokens": 2})),
             ("/v1/completions", json.dumps({"prompt": [[5]] * (size // 5), "max_tokens": 2})),
             ("/api/chat", json.dumps(with_messages(words) | {"stream": False})), ("/api/generate", json.dumps({"prompt": words, "stream": False, "options": {"num_predict": 2}})),
+            ("/v1/embeddings", json.dumps({"input": words})), ("/v1/embeddings", json.dumps({"input": [[5]] * (size // 5)})), ("/api/embed", json.dumps({"input": words})),
             ("/tokenize", json.dumps({"content": words})), ("/detokenize", json.dumps({"tokens": [5] * (size // 3)})), ("/infill", json.dumps({"input_prefix": words, "input_suffix": words})),
         ]
         connection = self.server.connect()

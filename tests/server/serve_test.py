@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Serves the model in the box and talks to it as clients do: serve_test.py PATH/TO/hearth [unittest arguments]."""
 import atexit
+import base64
 import concurrent.futures
 import http.client
 import json
@@ -9,6 +10,7 @@ import random
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -134,10 +136,11 @@ def request_bytes(path, body, headers=""):
 
 class Served(unittest.TestCase):
     ARGS = ()
+    CONTEXT = 32768
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Serve(*cls.ARGS)
+        cls.server = Serve(*cls.ARGS, context=cls.CONTEXT)
         if not cls.server.port:
             raise AssertionError("".join(cls.server.lines))
 
@@ -532,6 +535,162 @@ class Completions(Served):
         self.assertEqual(status, 400)
 
 
+class Embeddings(Served):
+    TEXTS = ["A fox.", "A bear in the wood.", "The sea is deep and blue.", "", "Rain."]
+
+    def embed(self, input, **fields):
+        status, _, body = self.server.post("/v1/embeddings", {"model": "any", "input": input} | fields)
+        self.assertEqual(status, 200, body)
+        self.assertEqual((body["object"], body["model"]), ("list", "pocket-dense"))
+        self.assertEqual([(d["object"], d["index"]) for d in body["data"]], [("embedding", i) for i in range(len(body["data"]))])
+        self.assertEqual(body["usage"]["prompt_tokens"], body["usage"]["total_tokens"])
+        return [d["embedding"] for d in body["data"]], body["usage"]["prompt_tokens"]
+
+    def near(self, got, expected):
+        self.assertEqual(len(got), len(expected))
+        self.assertLess(max(abs(a - b) for a, b in zip(got, expected)), 2e-3)
+
+    def test_forms_of_inputs(self):
+        texts = [text for text in self.TEXTS if text] * 6
+        vectors, count = self.embed(texts)
+        ids = [self.server.post("/tokenize", {"content": text, "add_special": True, "parse_special": True})[2]["tokens"] for text in texts]
+        self.assertEqual(count, sum(map(len, ids)))
+        for text, tokens, vector in list(zip(texts, ids, vectors))[:4]:
+            self.assertAlmostEqual(sum(x * x for x in vector), 1, places=5)
+            self.near(self.embed(text)[0][0], vector)
+            self.near(self.embed(tokens)[0][0], vector)
+        for one, other in zip(self.embed(ids)[0], vectors):  # each is that of its own text, in its place
+            self.near(one, other)
+        self.assertGreater(max(abs(a - b) for a, b in zip(vectors[0], vectors[1])), 0.02)
+
+    def test_forms_of_answers(self):
+        floats, text = self.embed("A fox.")[0][0], self.embed("A fox.", encoding_format="base64")[0][0]
+        self.near(struct.unpack(f"<{len(floats)}f", base64.b64decode(text, validate=True)), floats)
+        for dimensions in (1, 5, len(floats)):
+            short = self.embed("A fox.", dimensions=dimensions)[0][0]
+            length = sum(x * x for x in floats[:dimensions]) ** 0.5
+            self.near(short, [x / length for x in floats[:dimensions]])
+            text = self.embed("A fox.", dimensions=dimensions, encoding_format="base64", user="u")[0][0]
+            self.near(struct.unpack(f"<{dimensions}f", base64.b64decode(text, validate=True)), short)
+
+    def test_what_it_cannot_do(self):
+        width = len(self.embed("x")[0][0])
+        for fields, param in (({"input": ""}, "input"), ({"input": []}, "input"), ({"input": ["a", ""]}, "input"), ({"input": [[]]}, "input"), ({"input": [1, "a"]}, "input"),
+                              ({"input": [2**31]}, "input"), ({"input": [-1]}, "input"), ({"input": {"a": 1}}, "input"), ({}, "input"), ({"input": ["a"] * 2049}, "input"), ({"input": "a", "dimensions": 0}, "dimensions"),
+                              ({"input": "a", "dimensions": width + 1}, "dimensions"), ({"input": "a", "encoding_format": "int8"}, "encoding_format")):
+            status, _, body = self.server.post("/v1/embeddings", fields)
+            self.assertEqual((status, body["error"]["type"], body["error"]["param"]), (400, "invalid_request_error", param), (fields, body))
+        status, _, body = self.server.post("/v1/embeddings", {"input": ["a", [7] * 32769]})
+        self.assertEqual((status, body["error"]["code"], body["error"]["param"]), (400, "context_length_exceeded", "input"))
+        self.assertIn("maximum context length is 32768 tokens", body["error"]["message"])
+
+    def test_beside_answers(self):
+        alone = self.server.chat(max_tokens=60)[2]["choices"][0]["message"]["content"]
+        vectors = self.embed([f"{i} foxes" for i in range(12)])[0]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            answers = [pool.submit(self.server.chat, max_tokens=60) for _ in range(3)]
+            others = [pool.submit(self.embed, [f"{i} foxes" for i in range(12)]) for _ in range(3)]
+            for answer in answers:
+                self.assertEqual(answer.result()[2]["choices"][0]["message"]["content"], alone)
+            for other in others:
+                for one, vector in zip(other.result()[0], vectors):
+                    self.near(one, vector)
+
+    def test_the_log_and_the_cache(self):
+        text = "A text that begins like no other, and goes on for as long as some pages are. " * 3
+        for cached in (False, True):
+            before = len(self.server.lines)
+            tokens = self.embed([text, "x"])[1]
+            line = lambda: [l for l in self.server.lines[before:] if "path=/v1/embeddings" in l]
+            wait_until(line)
+            notes = dict(re.findall(r" (\w+)=(\d+)", line()[0]))
+            self.assertEqual((int(notes["inputs"]), int(notes["prompt"])), (2, tokens), line())
+            self.assertEqual(int(notes["cached"]) + int(notes["computed"]), tokens)
+            self.assertEqual(int(notes["cached"]) > 0, cached)
+        self.assertEqual(self.server.metric("answers_in_flight"), 0)
+
+    def test_it_ends_when_its_client_leaves(self):
+        before, cancelled = len(self.server.lines), self.server.metric("answers_cancelled_total")
+        with self.server.socket() as s:
+            rng = random.Random(1)
+            s.sendall(request_bytes("/v1/embeddings", {"input": [[rng.randrange(300) for _ in range(20000)] for _ in range(9)]}))
+            wait_until(lambda: self.server.metric("answers_in_flight") == 4)
+        wait_until(lambda: any("gone=yes" in line for line in self.server.lines[before:]), 10)
+        wait_until(lambda: self.server.active() == 0, 10)
+        self.assertEqual(self.server.metric("answers_in_flight"), 0)
+        self.assertEqual(self.server.metric("answers_cancelled_total") - cancelled, 4)
+
+
+class SmallContext(Served):
+    CONTEXT = 256
+
+    def test_texts_that_are_too_long_for_an_embedding(self):
+        long = "the fox and the bear and " * 200
+        status, _, body = self.server.post("/v1/embeddings", {"input": long})
+        self.assertEqual((status, body["error"]["code"], body["error"]["n_ctx"]), (400, "context_length_exceeded", 256))
+        status, _, body = self.server.post("/api/embed", {"input": long, "truncate": False})
+        self.assertEqual(status, 400)
+        self.assertIn("the context takes 256", body["error"])
+        # All that fits, and not the whole.
+        tokens = self.server.post("/tokenize", {"content": long, "add_special": True})[2]["tokens"][:256]
+        beginning = self.server.post("/v1/embeddings", {"input": tokens})[2]["data"][0]["embedding"]
+        for path, body in (("/api/embed", {"input": ["x", long]}), ("/api/embed", {"input": ["x", long], "truncate": True}), ("/api/embeddings", {"prompt": long})):
+            status, _, answer = self.server.post(path, body)
+            self.assertEqual(status, 200, answer)
+            vector = answer["embeddings"][1] if "embeddings" in answer else answer["embedding"]
+            self.assertLess(max(abs(a - b) for a, b in zip(vector, beginning, strict=True)), 2e-3)
+
+
+def with_metadata(path, *more):
+    """Writes the model with keys more: (key, number of the GGUF type, bytes of the value)."""
+    data = Path(MODEL).read_bytes()
+    field = lambda key, kind, value: struct.pack("<Q", len(key)) + key.encode() + struct.pack("<I", kind) + value
+    added = b"".join(field(*one) for one in more)
+    text = b"x" * (-(len(added) + len(field("pad", 8, bytes(8)))) % 32)  # what follows stays where it was aligned to
+    added += field("pad", 8, struct.pack("<Q", len(text)) + text)
+    count = struct.unpack_from("<Q", data, 16)[0] + len(more) + 1
+    path.write_bytes(data[:16] + struct.pack("<Q", count) + added + data[24:])
+    return str(path)
+
+
+class EmbeddingModel(unittest.TestCase):
+    """A model whose file says that it is for embeddings, and that texts end with a token."""
+
+    def test_the_end_token_and_what_clients_are_told(self):
+        end = 4089  # of MODEL
+        with tempfile.TemporaryDirectory() as folder:
+            path = with_metadata(Path(folder) / "m.gguf", ("qwen3.pooling_type", 4, struct.pack("<I", 3)), ("tokenizer.ggml.add_eos_token", 7, b"\1"))
+            server = Serve(model=path, context=256)
+            plain = Serve(context=256)
+            try:
+                self.assertEqual(server.post("/api/show", {"model": "m"})[2]["capabilities"][0], "embedding")
+                tokens = lambda text: plain.post("/tokenize", {"content": text})[2]["tokens"]
+                vector = lambda where, input: where.post("/v1/embeddings", {"input": input})[2]["data"][0]["embedding"]
+                differ = lambda a, b: max(abs(x - y) for x, y in zip(a, b, strict=True))
+                got = vector(server, "The fox sleeps.")
+                self.assertLess(differ(got, vector(plain, tokens("The fox sleeps.") + [end])), 2e-3)
+                self.assertGreater(differ(got, vector(plain, "The fox sleeps.")), 2e-2)
+                long = "the fox and the bear and " * 200
+                cut = server.post("/api/embed", {"input": long})[2]
+                self.assertEqual(cut["prompt_eval_count"], 256)
+                self.assertLess(differ(cut["embeddings"][0], vector(plain, tokens(long)[:255] + [end])), 2e-3)
+            finally:
+                server.stop()
+                plain.stop()
+
+    def test_a_pooling_that_it_does_not_have(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server = Serve(model=with_metadata(Path(folder) / "m.gguf", ("qwen3.pooling_type", 4, struct.pack("<I", 4))), context=256)
+            try:
+                status, _, body = server.post("/v1/embeddings", {"input": "x"})
+                self.assertEqual((status, body["error"]["type"]), (400, "invalid_request_error"))
+                self.assertIn("pooling_type is 4", body["error"]["message"])
+                self.assertEqual(server.metric("answers_in_flight"), 0)
+                self.assertEqual(server.chat(max_tokens=2)[0], 200)
+            finally:
+                server.stop()
+
+
 class Errors(Served):
     def check(self, status, kind, word, answer):
         self.assertEqual(answer[0], status, answer[2])
@@ -588,7 +747,7 @@ class Errors(Served):
         answer = self.server.get("/v1/chat/completions")
         self.check(405, "invalid_request_error", "POST", answer)
         self.assertEqual(answer[1]["Allow"], "POST")
-        self.check(501, "not_supported_error", "embeddings", self.server.post("/v1/embeddings", {"input": "x"}))
+        self.check(501, "not_supported_error", "reranking", self.server.post("/v1/rerank", {"query": "x"}))
 
     def test_what_is_refused_early_has_the_form_of_its_path(self):
         head = "POST {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n\r\n"
@@ -816,6 +975,8 @@ class Full(Served):
         status, headers, body = self.server.chat(max_tokens=2)
         self.assertEqual((status, body["error"]["code"]), (503, "overloaded"))
         self.assertGreater(int(headers["Retry-After"]), 0)
+        status, headers, body = self.server.post("/v1/embeddings", {"input": ["a", "b"]})
+        self.assertEqual((status, body["error"]["code"]), (503, "overloaded"))
         waiting[1].close()  # it had not begun
         wait_until(lambda: self.server.active() == 1, 5)
         waiting[0].close()
