@@ -87,6 +87,7 @@ struct Embedding {
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;    // of the prompt, found in the prefix tree, also what others computed of it meanwhile
+  int64_t returned_tokens = 0;  // of those, and of what came back after a preemption: their KV was in host memory
   int64_t computed_tokens = 0;  // of the prompt; what was computed again after a preemption counts again
   CacheMiss miss = CacheMiss::kNone;  // why no more was cached when the prompt began
   int64_t miss_position = 0;          // first token of the prompt that was not found
@@ -139,6 +140,11 @@ struct EngineStats {
   int64_t pages_total = 0;   // over all KV groups
   int64_t pages_in_use = 0;  // by live sequences
   int64_t pages_cached = 0;  // by the prefix tree alone
+  // Beside them, in host memory: pages that the prefix tree may have there, and has.
+  int64_t host_pages_total = 0;
+  int64_t host_pages_cached = 0;
+  size_t host_bytes_cached = 0;
+  int64_t returned_tokens = 0;  // whose pages came back from there so far
   int64_t steps = 0;
 };
 

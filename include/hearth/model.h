@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,9 @@ struct ModelOptions {
   // Tokens of KV shared by all sequences, up to kMaxContextTokens. 0: the smallest of the model's context, 32768, and
   // what fits into half of the memory that the weights leave.
   int64_t context_tokens = 0;
+  // Bytes of host memory for what the prefix cache has no room for on the device. None: up to 8 GiB, and a quarter of
+  // what is available; 0 for devices whose memory is the host's.
+  std::optional<size_t> host_cache_bytes;
   std::string kv_type = "f16";               // "f32", "f16", "q8"
   std::string activations = "default";       // "default": as exact as memory speed allows; "int8": the faster option
   std::string layout = "auto";               // "auto", "native" (zero copy), "planar" (repacked at load)
@@ -55,6 +59,7 @@ struct ModelInfo {
   int64_t sequence_tokens = 0;    // the longest sequence, prompt and answer: at most the two above
   size_t file_bytes = 0;          // of all tensors
   size_t kv_bytes = 0;
+  size_t host_cache_bytes = 0;  // of host memory that the prefix cache may take beside them
   // Weight bytes that one decoded token reads: every matrix once, a table that is only gathered not at all.
   size_t bytes_per_token = 0;
   // From the model's metadata; else temperature 0.8, top_k 40, top_p 0.95, min_p 0.05.

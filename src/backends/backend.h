@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -102,6 +103,13 @@ class Executable {
   virtual std::optional<Candidates> candidates(int64_t /*row*/) const { return std::nullopt; }
 };
 
+// A page of KV, and where in the host's memory its bytes are or go.
+struct PageCopy {
+  int32_t group = 0;
+  int32_t page = 0;
+  std::byte* bytes = nullptr;  // [page_bytes(group)]
+};
+
 // A model's weights and state on a device. Used by one thread at a time (the engine's).
 class DeviceModel {
  public:
@@ -109,11 +117,16 @@ class DeviceModel {
   // Records a plan of the loaded graph. Allocates what the plan needs; fails with kOutOfMemory or kUnsupported.
   virtual Result<std::unique_ptr<Executable>> record(const Plan& plan) = 0;
 
-  // Pages of KV as bytes, for files. What they mean is the backend's own business; the same graph, KV type and backend
-  // understand them. Not while a step runs.
+  // Pages of KV as bytes. What they mean is the backend's own business; the same graph, KV type and backend understand
+  // them. Not while a step runs; all is copied on return. After an error the targets hold anything.
   virtual size_t page_bytes(int32_t group) const = 0;
-  virtual Result<void> read_page(int32_t group, int32_t page, std::span<std::byte> to) const = 0;
-  virtual Result<void> write_page(int32_t group, int32_t page, std::span<const std::byte> from) = 0;
+  virtual Result<void> read_pages(std::span<const PageCopy> pages) const = 0;
+  virtual Result<void> write_pages(std::span<const PageCopy> pages) = 0;
+  // Memory of the host that pages are copied from and to fastest. Not initialized, and taken as it is touched where
+  // that can be; nullptr: there is none. It must not outlive the model's backend.
+  virtual std::shared_ptr<std::byte[]> host_memory(size_t bytes) {
+    return std::shared_ptr<std::byte[]>(new (std::nothrow) std::byte[bytes]);
+  }
 };
 
 class Backend {

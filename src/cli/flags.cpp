@@ -24,6 +24,25 @@ CLI::Validator number() {
   return {check, ""};
 }
 
+CLI::Validator byte_size() {
+  auto check = [](std::string& text) -> std::string {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+    const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+    constexpr std::pair<std::string_view, int> kUnits[] = {{"", 20},  {"M", 20},   {"MiB", 20}, {"K", 10},  {"KiB", 10},
+                                                           {"G", 30}, {"GiB", 30}, {"T", 40},   {"TiB", 40}};
+    const auto known = std::ranges::find(kUnits, unit, &std::pair<std::string_view, int>::first);
+    const bool is_size = error == std::errc() && known != std::end(kUnits) && value >= 0;
+    const double bytes = is_size ? std::ldexp(value, known->second) : 0;
+    if (!is_size || bytes > 0x1p60) {
+      return fmt::format("expected a size such as 4GiB, 512MiB or 0, found \"{}\"", text);
+    }
+    text = fmt::format("{}", static_cast<uint64_t>(bytes));
+    return "";
+  };
+  return {check, ""};
+}
+
 static std::string list(const std::vector<std::string_view>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -64,6 +83,13 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
                   "Tokens of KV memory, rounded up to a multiple of 16; 0: as the model was made for, up to 32768 and "
                   "half of the free memory")
       ->transform(whole_number<int64_t>(0, kMaxContextTokens));
+  command
+      .add_option(
+          "--cache-ram", flags.model.host_cache_bytes,
+          "Host memory for conversations that a GPU has no room for, such as 4GiB; without it up to 8GiB, and a "
+          "quarter of what is available; where the model runs in host memory, 0")
+      ->type_name("SIZE")
+      ->transform(byte_size());
   command
       .add_option("-t,--threads", flags.model.threads, "Worker threads; 0: as many as cores, affinity and quota allow")
       ->transform(whole_number<int64_t>(0, kMaxThreads));

@@ -31,6 +31,8 @@ CLI::Validator whole_number(T least = std::numeric_limits<T>::min(), T most = st
   };
   return {check, ""};
 }
+// A size such as 4GiB, 512MiB or 1.5G (the same), in bytes; a number alone is MiB, as llama.cpp takes it.
+CLI::Validator byte_size();
 // Finite, in the range of float.
 CLI::Validator number();
 // One of these.

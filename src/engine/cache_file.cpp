@@ -25,19 +25,19 @@ struct Record {
 };
 static_assert(sizeof(Record) == (4 + kPageTokens) * 4);
 
-std::string header(const std::string& identity, const KvCache& cache, const DeviceModel& device) {
+std::string header(const std::string& identity, const KvCache& cache, const PageStore& store) {
   std::string bytes(kMagic, sizeof kMagic);
   const auto add = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
   add(static_cast<uint32_t>(identity.size()));
   bytes += identity;
   add(static_cast<uint32_t>(cache.groups()));
-  for (int32_t g = 0; g < cache.groups(); ++g) add(uint64_t{device.page_bytes(g)});
+  for (int64_t g = 0; g < cache.groups(); ++g) add(uint64_t{store.page_bytes(g)});
   return bytes;
 }
 
-std::vector<std::vector<std::byte>> page_buffers(const KvCache& cache, const DeviceModel& device) {
+std::vector<std::vector<std::byte>> page_buffers(const KvCache& cache, const PageStore& store) {
   std::vector<std::vector<std::byte>> pages;
-  for (int32_t g = 0; g < cache.groups(); ++g) pages.emplace_back(device.page_bytes(g));
+  for (int64_t g = 0; g < cache.groups(); ++g) pages.emplace_back(store.page_bytes(g));
   return pages;
 }
 
@@ -57,15 +57,15 @@ struct CloseFile {
 }  // namespace
 
 Result<int64_t> write_cache_file(const std::string& path, const std::string& identity, const KvCache& cache,
-                                 const DeviceModel& device) {
+                                 const PageStore& store) {
   if (cache.groups() > static_cast<int64_t>(kMostGroups)) {
     return fail(ErrorCode::kUnsupported, "{}: cannot save a cache of {} KV groups; up to {} can be", path,
                 cache.groups(), kMostGroups);
   }
   HEARTH_ASSIGN(ReplacingFile file, ReplacingFile::create(path));
-  const std::string head = header(identity, cache, device);
+  const std::string head = header(identity, cache, store);
   HEARTH_TRY(file.write(head.data(), head.size()));
-  auto pages = page_buffers(cache, device);
+  auto pages = page_buffers(cache, store);
   int64_t tokens = 0;
   for (PrefixTree::Node node : cache.nodes()) {
     const PrefixTree& tree = cache.tree();
@@ -77,7 +77,7 @@ Result<int64_t> write_cache_file(const std::string& path, const std::string& ide
       const int32_t page = tree.pages(node)[g];
       if (page < 0) continue;
       record.groups |= uint32_t{1} << g;
-      HEARTH_TRY(device.read_page(static_cast<int32_t>(g), page, pages[g]));
+      HEARTH_TRY(store.read(static_cast<int64_t>(g), page, pages[g]));
     }
     const uint64_t hash = hash_of(record, pages);
     HEARTH_TRY(file.write(&record, sizeof record));
@@ -94,14 +94,14 @@ Result<int64_t> write_cache_file(const std::string& path, const std::string& ide
 }
 
 Result<RestoredCache> read_cache_file(const std::string& path, const std::string& identity, KvCache& cache,
-                                      DeviceModel& device) {
+                                      PageStore& store) {
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
   if (!file) {
     const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
     return fail(code, "cannot restore the cache from {}: {}", path, std::strerror(errno));
   }
   const auto read = [&](void* to, size_t bytes) { return std::fread(to, 1, bytes, file.get()) == bytes; };
-  const std::string expected = header(identity, cache, device);
+  const std::string expected = header(identity, cache, store);
   std::string head(expected.size(), '\0');
   if (!read(head.data(), head.size()) || head != expected) {
     if (!head.starts_with(std::string_view(kMagic, sizeof kMagic))) {
@@ -123,7 +123,7 @@ Result<RestoredCache> read_cache_file(const std::string& path, const std::string
   };
   std::unordered_map<uint32_t, Restored> nodes{{0, {PrefixTree::kRoot, false}}};
   std::vector<uint32_t> order;
-  auto pages = page_buffers(cache, device);
+  auto pages = page_buffers(cache, store);
   RestoredCache result;
   bool room = true;
   while (room) {
@@ -149,7 +149,11 @@ Result<RestoredCache> read_cache_file(const std::string& path, const std::string
         continue;
       }
       for (size_t g = 0; g < pages.size(); ++g) {
-        if (groups[g]) HEARTH_TRY(device.write_page(static_cast<int32_t>(g), cache.tree().pages(node)[g], pages[g]));
+        if (!groups[g]) continue;
+        Result<void> written = store.write(static_cast<int64_t>(g), cache.tree().pages(node)[g], pages[g]);
+        if (written) continue;
+        cache.forget(node);
+        return std::move(written).error();
       }
       result.tokens += kPageTokens;
     }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/backend.h"
+#include "engine/page_store.h"
 #include "memory/kv_cache.h"
 
 namespace hearth {
@@ -16,9 +16,10 @@ namespace hearth {
 //     u32 node (not 0), u32 parent (0: the root), u32 kept, u32 groups that have a page (bit mask), i32 tokens[16],
 //     u64 hash of the fields above and of the pages, the pages
 //   u32 0
-// Returns the number of tokens that were written. `identity`: of all that the pages' content depends on.
+// Pages in the host's memory are no different from those of the device here. Returns the number of tokens that were
+// written. `identity`: of all that the pages' content depends on.
 Result<int64_t> write_cache_file(const std::string& path, const std::string& identity, const KvCache& cache,
-                                 const DeviceModel& device);
+                                 const PageStore& store);
 
 struct RestoredCache {
   int64_t tokens = 0;                           // in new nodes
@@ -27,6 +28,6 @@ struct RestoredCache {
 // Adds what the file holds to the cache, as far as pages are free. kInvalidInput for a file of something else and for a
 // damaged one; what was read before the damage is sound and stays.
 Result<RestoredCache> read_cache_file(const std::string& path, const std::string& identity, KvCache& cache,
-                                      DeviceModel& device);
+                                      PageStore& store);
 
 }  // namespace hearth

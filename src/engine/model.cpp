@@ -235,7 +235,12 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
     const auto load_on = [&](std::unique_ptr<Backend> device) -> Result<void> {
       m.backend = std::move(device);
       const std::optional<size_t> device_memory = m.backend->available_bytes();
-      const HostMemory memory = device_memory ? HostMemory{.available_bytes = *device_memory} : host_memory();
+      const HostMemory host = host_memory();
+      const HostMemory memory = device_memory ? HostMemory{.available_bytes = *device_memory} : host;
+      size_t host_cache = options.host_cache_bytes.value_or(0);
+      if (device_memory) {
+        HEARTH_ASSIGN(host_cache, plan_host_cache(options.host_cache_bytes, host));
+      }
       LoadOptions load_options{.kv_type = kv_type,
                                .activations = activations,
                                .layout = layout,
@@ -246,6 +251,7 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
       const size_t in_host = device_memory ? 0 : m.catalog.total_bytes();
       BudgetRequest request{.weights_bytes = std::max(in_host, m.backend->weight_bytes(graph, layout)),
                             .workspace_bytes = plans + (device_memory ? 0 : kProgramBytes),
+                            .cache_bytes = device_memory ? 0 : host_cache,
                             .kv_bytes = [&](int64_t tokens) { return kv_bytes(*m.backend, graph, kv_type, tokens); },
                             .context_tokens = options.context_tokens,
                             .trained_context = m.model.context_length,
@@ -261,6 +267,7 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
         load_options.kv_pages.push_back(group_pages(group, budget.context_tokens));
       }
       m.kv_pages = load_options.kv_pages;
+      m.info.host_cache_bytes = host_cache;
       HEARTH_ASSIGN(m.device, m.backend->load(graph, load_options));
       return {};
     };
@@ -287,7 +294,9 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
     m.sequence_tokens = budget.context_tokens;
     if (m.model.context_length > 0) m.sequence_tokens = std::min(m.sequence_tokens, m.model.context_length);
     if (loads_fast) HEARTH_TRY(finish_text());
+    const size_t host_cache = m.info.host_cache_bytes;
     m.info = describe(m.catalog, m.model, *m.backend, path);
+    m.info.host_cache_bytes = host_cache;
     const bool int8 = activations == Activations::kInt8 && takes_int8(*m.backend, graph);
     if (activations == Activations::kInt8 && !int8) {
       notes.push_back(fmt::format("int8 activations change nothing: {} has no products of them with these weights",
@@ -335,6 +344,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<Model> model, con
                       .device = m.device.get(),
                       .text = m.text.get(),
                       .kv_pages = m.kv_pages,
+                      .host_cache_bytes = m.info.host_cache_bytes,
                       .vocab_size = m.model.vocab_size,
                       .sequence_tokens = m.sequence_tokens,
                       .pooling = m.pooling,

@@ -33,10 +33,12 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-std::vector<KvGroupPages> group_pages(const EngineModel& model) {
+std::vector<KvGroupPages> group_pages(const EngineModel& model, const PageStore& store) {
   std::vector<KvGroupPages> groups;
   for (size_t g = 0; g < model.kv_pages.size(); ++g) {
-    groups.push_back({.pages = model.kv_pages[g], .window = model.graph->kv_groups[g].window});
+    groups.push_back({.pages = model.kv_pages[g],
+                      .window = model.graph->kv_groups[g].window,
+                      .host_pages = store.host_pages(static_cast<int64_t>(g))});
   }
   return groups;
 }
@@ -47,7 +49,8 @@ Scheduler::Scheduler(EngineModel model, const EngineOptions& options)
     : model_(std::move(model)),
       options_(options),
       grid_(options.deterministic ? kPrefillGrid : kPageTokens),
-      kv_(group_pages(model_), kPageTokens, options.prefix_cache),
+      store_(*model_.device, model_.kv_pages, options.prefix_cache ? model_.host_cache_bytes : 0),
+      kv_(group_pages(model_, store_), kPageTokens, options.prefix_cache, &store_),
       plans_(*model_.graph, *model_.device, options.deterministic),
       sampler_(model_.vocab_size),
       max_rows_(largest_bucket()) {
@@ -228,16 +231,15 @@ void Scheduler::admit() {
     share_prefixes();
     s.seen_pages = kv_.inserted_pages();
     const KvCache::Miss miss = s.admitted_before ? KvCache::Miss() : kv_.explain_miss(s.tokens, limit, grid_);
-    s.computed = s.shared = kv_.adopt_prefix(s.tokens, limit, grid_, s.table);
-    if (!running_.empty() && !fits(s)) {
-      kv_.release(s.table);
-      s.computed = s.shared = 0;
+    if (!running_.empty() && !fits(s, limit)) {
       admission_blocked_ = true;
       break;
     }
+    const Clock::time_point admitted = Clock::now();
+    s.computed = s.shared = adopt_prefix(s, limit, s.table);
     if (!s.admitted_before) {
       s.admitted_before = true;
-      s.prefill_started = Clock::now();
+      s.prefill_started = admitted;  // what comes back from host memory takes its time
       s.usage.queue_seconds = seconds_between(s.submitted, s.prefill_started);
       s.usage.cached_tokens = s.computed;
       s.usage.miss = s.all_rows ? CacheMiss::kUnused : miss.reason;
@@ -249,19 +251,27 @@ void Scheduler::admit() {
   }
 }
 
-// Are there pages for all tokens that the running sequences and the candidate have now, and for one more of each?
-bool Scheduler::fits(const Sequence& candidate) const {
+// Are there pages for all tokens that the running sequences and the candidate have now, and for one more of each? What
+// the candidate finds in the cache takes room as if it were computed, unless others use it.
+bool Scheduler::fits(const Sequence& candidate, int64_t limit) {
+  const std::vector<int64_t> shared = kv_.shared_pages(candidate.tokens, limit, grid_);
   for (int64_t g = 0; g < kv_.groups(); ++g) {
-    const auto missing = [&](const Sequence& s) {
-      const auto i = static_cast<size_t>(g);
-      const int64_t held = static_cast<int64_t>(s.table.pages[i].size()) - s.table.dropped[i];
+    const auto i = static_cast<size_t>(g);
+    const auto missing = [&](const Sequence& s, int64_t held) {
       return std::max<int64_t>(0, kv_.pages_needed(g, s.size() + 1, grid_ + options_.prefill_rows) - held);
     };
-    int64_t pages = missing(candidate);
-    for (const SequencePtr& s : running_) pages += missing(*s);
+    int64_t pages = missing(candidate, shared[i]);
+    for (const SequencePtr& s : running_) pages += missing(*s, std::ssize(s->table.pages[i]) - s->table.dropped[i]);
     if (pages > kv_.available(g)) return false;
   }
   return true;
+}
+
+int64_t Scheduler::adopt_prefix(Sequence& s, int64_t limit, PageTable& table) {
+  const int64_t before = kv_.returned_tokens();
+  const int64_t adopted = kv_.adopt_prefix(s.tokens, limit, grid_, table);
+  s.usage.returned_tokens += kv_.returned_tokens() - before;
+  return adopted;
 }
 
 void Scheduler::choose_step() {
@@ -314,8 +324,13 @@ void Scheduler::catch_up(Sequence& s) {
   s.seen_pages = kv_.inserted_pages();
   const int64_t before = s.computed;
   if (kv_.cached_prefix(s.tokens, s.prefill_end - 1, grid_) <= before) return;
-  kv_.release(s.table);
-  s.computed = s.shared = kv_.adopt_prefix(s.tokens, s.prefill_end - 1, grid_, s.table);
+  // What it has stays until there is more: pages in the host's memory may find no room, or not come back.
+  PageTable table = kv_.make_table(static_cast<int64_t>(s.tokens.capacity()));
+  const int64_t adopted = adopt_prefix(s, s.prefill_end - 1, table);
+  if (adopted <= before) return kv_.release(table);
+  std::swap(table, s.table);
+  kv_.release(table);
+  s.computed = s.shared = adopted;
   if (s.preemptions == 0) s.usage.cached_tokens += s.computed - before;
 }
 
@@ -690,11 +705,11 @@ void Scheduler::cancel_all() {
 }
 
 Result<int64_t> Scheduler::save_cache(const std::string& path) const {
-  return write_cache_file(path, model_.identity, kv_, *model_.device);
+  return write_cache_file(path, model_.identity, kv_, store_);
 }
 
 Result<int64_t> Scheduler::restore_cache(const std::string& path) {
-  HEARTH_ASSIGN(const RestoredCache restored, read_cache_file(path, model_.identity, kv_, *model_.device));
+  HEARTH_ASSIGN(const RestoredCache restored, read_cache_file(path, model_.identity, kv_, store_));
   if (!options_.deterministic) {
     for (const std::vector<int32_t>& tokens : restored.sequences) model_.text->remember(tokens);
   }
@@ -704,11 +719,19 @@ Result<int64_t> Scheduler::restore_cache(const std::string& path) {
 
 EngineStats Scheduler::stats() const {
   const KvCacheStats pages = kv_.stats();
+  size_t host_bytes = 0;
+  for (int64_t g = 0; g < kv_.groups(); ++g) {
+    host_bytes += static_cast<size_t>(kv_.host_cached(g)) * store_.page_bytes(g);
+  }
   return {.active_sequences = static_cast<int64_t>(running_.size()),
           .queued_requests = static_cast<int64_t>(waiting_.size()),
           .pages_total = pages.total,
           .pages_in_use = pages.in_use,
           .pages_cached = pages.cached,
+          .host_pages_total = pages.host_total,
+          .host_pages_cached = pages.host_cached,
+          .host_bytes_cached = host_bytes,
+          .returned_tokens = kv_.returned_tokens(),
           .steps = steps_};
 }
 

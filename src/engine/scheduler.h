@@ -11,6 +11,7 @@
 
 #include "backends/backend.h"
 #include "engine/embedding.h"
+#include "engine/page_store.h"
 #include "engine/plans.h"
 #include "engine/sampler.h"
 #include "engine/sequence.h"
@@ -26,6 +27,7 @@ struct EngineModel {
   DeviceModel* device = nullptr;
   const Text* text = nullptr;
   std::vector<int64_t> kv_pages;  // for each KV group, as they were allocated
+  size_t host_cache_bytes = 0;    // of the host's memory, for pages that the device has no room for
   int64_t vocab_size = 0;         // columns of the logits
   int64_t sequence_tokens = 0;    // the longest sequence
   Pooling pooling = Pooling::kLast;
@@ -74,7 +76,10 @@ class Scheduler {
   Result<void> check_embedding(const Request& request) const;
   void finish_cancelled();
   void admit();
-  bool fits(const Sequence& candidate) const;
+  // `limit`: the most tokens of a cached prefix that the candidate takes.
+  bool fits(const Sequence& candidate, int64_t limit);
+  // Gives an empty table the longest cached prefix of at most `limit` tokens.
+  int64_t adopt_prefix(Sequence& sequence, int64_t limit, PageTable& table);
   void choose_step();
   // Takes over what others computed of the same prompt since it began: identical requests share one prefill.
   void catch_up(Sequence& sequence);
@@ -112,6 +117,7 @@ class Scheduler {
   EngineModel model_;
   EngineOptions options_;
   int64_t grid_;  // prefixes are reused in multiples of this
+  PageStore store_;
   KvCache kv_;
   Plans plans_;
   Sampler sampler_;

@@ -31,7 +31,7 @@ std::string bytes_text(size_t bytes) {
 }
 
 Result<Budget> plan_budget(const BudgetRequest& request) {
-  const size_t fixed_bytes = request.weights_bytes + request.workspace_bytes;
+  const size_t fixed_bytes = request.weights_bytes + request.workspace_bytes + request.cache_bytes;
   const size_t left_bytes = request.available_bytes - std::min(request.available_bytes, fixed_bytes);
   const int64_t granularity = request.granularity;
 
@@ -55,14 +55,27 @@ Result<Budget> plan_budget(const BudgetRequest& request) {
     const int64_t fits_small = fitting_tokens(request.small_kv_bytes, left_bytes, tokens, granularity);
     if (fits_small >= 256) advice = fmt::format("{} -c {}", request.small_kv_flag, fits_small);
   }
+  if (advice.empty() && fixed_bytes + kv_bytes - request.cache_bytes <= request.available_bytes) {
+    advice = "a smaller --cache-ram";
+  }
   advice = advice.empty() ? "a smaller model or a smaller quantization of this one would fit" : advice + " would fit";
   if (!request.device.empty()) advice += "; --device cpu would use the processor instead";
   return fail(ErrorCode::kOutOfMemory,
-              "the model needs {} (weights {}, KV for {} tokens {}, workspace {}), but {}{} are available{}; {}",
+              "the model needs {} (weights {}, KV for {} tokens {}, workspace {}{}), but {}{} are available{}; {}",
               bytes_text(fixed_bytes + kv_bytes), bytes_text(request.weights_bytes), tokens, bytes_text(kv_bytes),
-              bytes_text(request.workspace_bytes), bytes_text(request.available_bytes),
-              request.device.empty() ? "" : " of " + request.device,
+              bytes_text(request.workspace_bytes),
+              request.cache_bytes > 0 ? ", prefix cache " + bytes_text(request.cache_bytes) : "",
+              bytes_text(request.available_bytes), request.device.empty() ? "" : " of " + request.device,
               request.limited ? " (the limit of this control group)" : "", advice);
+}
+
+Result<size_t> plan_host_cache(std::optional<size_t> asked_bytes, const HostMemory& memory) {
+  if (!asked_bytes) return std::min(kDefaultHostCacheBytes, memory.available_bytes / 4);
+  if (*asked_bytes <= memory.available_bytes) return *asked_bytes;
+  return fail(ErrorCode::kOutOfMemory,
+              "the prefix cache shall have {} of host memory, but {} are available{}; a smaller --cache-ram would fit",
+              bytes_text(*asked_bytes), bytes_text(memory.available_bytes),
+              memory.limited ? " (the limit of this control group)" : "");
 }
 
 }  // namespace hearth

@@ -12,10 +12,23 @@ namespace {
 // that go on from something kept that is as long as what they add: the next turn of a conversation.
 bool worth_keeping(int64_t pages, int64_t kept, int64_t all) { return pages * 8 >= all || kept * 2 >= pages; }
 
+// Pages that come back from the host's memory at a time. What they take the place of must be out before they are in, so
+// that a host that is full loses as many for good; but a GPU waits once for all, about as long as a third of a page
+// takes.
+constexpr int64_t kMovedTogether = 8;
+
 int64_t most_pages(std::span<const KvGroupPages> groups) {
   int64_t most = 0;
   for (const KvGroupPages& group : groups) most = std::max(most, group.pages);
   return most;
+}
+
+// A node without any page is of use only above nodes that have some (sliding windows), so that four nodes for each page
+// of the largest group are plenty. In the host's memory nodes have a page of every group without a window.
+int64_t most_nodes(std::span<const KvGroupPages> groups) {
+  int64_t host = 0;
+  for (const KvGroupPages& group : groups) host = std::max(host, group.host_pages);
+  return 4 * most_pages(groups) + host;
 }
 
 }  // namespace
@@ -26,16 +39,27 @@ int64_t pages_needed(int64_t tokens, int64_t window, int64_t rows, int64_t page_
   return window == 0 ? all : std::min(all, ceil_div(window + rows, page_tokens) + 1);
 }
 
-// A node without any page is of use only above nodes that have some (sliding windows), so that four nodes for each page
-// of the largest group are plenty.
-KvCache::KvCache(std::span<const KvGroupPages> groups, int64_t page_tokens, bool keep_prefixes)
+KvCache::KvCache(std::span<const KvGroupPages> groups, int64_t page_tokens, bool keep_prefixes, PageMover* mover)
     : page_tokens_(page_tokens),
       keep_prefixes_(keep_prefixes),
+      mover_(mover),
       most_pages_(most_pages(groups)),
-      tree_(page_tokens, static_cast<int64_t>(groups.size()), keep_prefixes ? 4 * most_pages_ : 0),
+      tree_(page_tokens, static_cast<int64_t>(groups.size()), keep_prefixes ? most_nodes(groups) : 0),
       run_(groups.size()),
-      gone_(static_cast<size_t>(keep_prefixes ? 4 * most_pages_ : 0)) {
-  for (const KvGroupPages& group : groups) groups_.push_back({PagePool(group.pages), group.window});
+      gone_(static_cast<size_t>(keep_prefixes ? most_nodes(groups) : 0)) {
+  for (const KvGroupPages& group : groups) {
+    HEARTH_CHECK(group.host_pages == 0 || mover != nullptr, "{} host pages and nobody who moves them",
+                 group.host_pages);
+    // A window of one token keeps two, so that the last page of a prefix is always part of what its user sees.
+    groups_.push_back({.pool = PagePool(group.pages),
+                       .window = group.window == 1 ? 2 : group.window,
+                       .host_pages = group.host_pages,
+                       .free_host = {}});
+    // The lowest first: memory is taken as they are used.
+    for (int64_t i = group.host_pages; i-- > 0;) {
+      groups_.back().free_host.push_back(static_cast<int32_t>(group.pages + i));
+    }
+  }
   path_.reserve(static_cast<size_t>(tree_.max_nodes()));
 }
 
@@ -73,20 +97,103 @@ int64_t KvCache::find_prefix(std::span<const int32_t> tokens, int64_t limit, int
   return usable;
 }
 
+int64_t KvCache::first_wanted(const Group& group, int64_t pages) const {
+  return std::min(pages, first_visible_page(group, pages * page_tokens_));
+}
+
 int64_t KvCache::adopt_prefix(std::span<const int32_t> tokens, int64_t limit, int64_t grid, PageTable& table) {
+  int64_t usable = find_prefix(tokens, limit, grid);
+  while (usable > 0) {
+    const int64_t lacking = lacking_pages(usable);
+    if (lacking == 0 && take_prefix(usable, table)) break;
+    usable = find_prefix(tokens, (usable - lacking) * page_tokens_, grid);
+  }
+  return usable * page_tokens_;
+}
+
+std::vector<int64_t> KvCache::shared_pages(std::span<const int32_t> tokens, int64_t limit, int64_t grid) {
   const int64_t usable = find_prefix(tokens, limit, grid);
+  std::vector<int64_t> shared(groups_.size());
   for (size_t g = 0; g < groups_.size(); ++g) {
-    const int64_t first = std::min(usable, first_visible_page(groups_[g], usable * page_tokens_));
-    table.pages[g].assign(static_cast<size_t>(first), -1);
-    table.dropped[g] = first;
-    for (int64_t i = first; i < usable; ++i) {
-      const int32_t page = tree_.pages(path_[static_cast<size_t>(i)])[g];
-      groups_[g].pool.use(page);
-      table.pages[g].push_back(page);
+    for (int64_t i = first_wanted(groups_[g], usable); i < usable; ++i) {
+      if (groups_[g].used(tree_.pages(path_[static_cast<size_t>(i)])[g])) ++shared[g];
     }
   }
-  if (usable > 0) tree_.touch(path_[static_cast<size_t>(usable - 1)], /*keep=*/true);
-  return usable * page_tokens_;
+  return shared;
+}
+
+int64_t KvCache::lacking_pages(int64_t pages) const {
+  int64_t lacking = 0;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const Group& group = groups_[g];
+    int64_t wanted = 0, idle = 0;
+    for (int64_t i = first_wanted(group, pages); i < pages; ++i) {
+      const int32_t page = tree_.pages(path_[static_cast<size_t>(i)])[g];
+      if (group.in_host(page)) ++wanted;
+      if (group.idle(page)) ++idle;
+    }
+    lacking = std::max(lacking, wanted - (group.pool.free() + group.pool.cached() - idle));
+  }
+  return std::min(lacking, pages);
+}
+
+bool KvCache::take_prefix(int64_t pages, PageTable& table) {
+  // The last to go from now on. What the table uses stays as well, so that only its host pages need to be guarded.
+  tree_.touch(path_[static_cast<size_t>(pages - 1)], /*keep=*/true);
+  int64_t returned = 0;
+  for (int64_t i = 0; i < pages; ++i) {
+    bool moves = false;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      Group& group = groups_[g];
+      if (i == 0) table.dropped[g] = first_wanted(group, pages);
+      const int32_t page = tree_.pages(path_[static_cast<size_t>(i)])[g];
+      const bool wanted = i >= table.dropped[g];
+      const bool here = wanted && !group.in_host(page);
+      if (here) group.pool.use(page);
+      table.pages[g].push_back(here ? page : -1);
+      moves |= wanted && !here;
+    }
+    if (moves) ++returned;
+  }
+  for (size_t g = 0; returned > 0 && g < groups_.size(); ++g) {
+    if (move_to_device(static_cast<int64_t>(g), pages, table)) continue;
+    release(table);
+    return false;
+  }
+  returned_tokens_ += returned * page_tokens_;
+  return true;
+}
+
+bool KvCache::move_to_device(int64_t group, int64_t pages, PageTable& table) {
+  const auto g = static_cast<size_t>(group);
+  PagePool& pool = groups_[g].pool;
+  const auto tree_page = [&](int64_t i) -> int32_t& { return tree_.pages(path_[static_cast<size_t>(i)])[g]; };
+  for (int64_t next = table.dropped[g]; next < pages;) {
+    in_.clear();
+    in_places_.clear();
+    for (; next < pages && std::ssize(in_) < kMovedTogether; ++next) {
+      if (!groups_[g].in_host(tree_page(next))) continue;
+      in_.push_back({.group = static_cast<int32_t>(group), .device_page = -1, .host_page = tree_page(next)});
+      in_places_.push_back(next);
+    }
+    if (in_.empty()) break;
+    if (const int64_t more = std::ssize(in_) - pool.free(); more > 0) {
+      make_room(group, more, path_[static_cast<size_t>(pages - 1)]);
+    }
+    for (PageMove& move : in_) move.device_page = *pool.allocate();
+    const bool moved = mover_->to_device(in_);
+    for (size_t m = 0; m < in_.size(); ++m) {
+      give_back(group, tree_page(in_places_[m]));
+      if (moved) {
+        pool.cache(in_[m].device_page);
+        tree_page(in_places_[m]) = table.pages[g][static_cast<size_t>(in_places_[m])] = in_[m].device_page;
+      } else {
+        pool.unuse(in_[m].device_page);
+      }
+    }
+    if (!moved) return false;
+  }
+  return true;
 }
 
 KvCache::Miss KvCache::explain_miss(std::span<const int32_t> tokens, int64_t limit, int64_t grid) const {
@@ -119,12 +226,12 @@ KvCache::Miss KvCache::explain_miss(std::span<const int32_t> tokens, int64_t lim
 bool KvCache::extend(PageTable& table, int64_t tokens) {
   const auto wanted = static_cast<size_t>(ceil_div(tokens, page_tokens_));
   for (size_t g = 0; g < groups_.size(); ++g) {
+    PagePool& pool = groups_[g].pool;
+    const auto missing = static_cast<int64_t>(wanted) - std::ssize(table.pages[g]);
+    if (missing > pool.free()) make_room(static_cast<int64_t>(g), missing - pool.free(), PrefixTree::kNone);
     while (table.pages[g].size() < wanted) {
-      std::optional<int32_t> page = groups_[g].pool.allocate();
-      if (!page) {
-        if (!evict_page(static_cast<int64_t>(g))) return false;
-        page = groups_[g].pool.allocate();
-      }
+      const std::optional<int32_t> page = pool.allocate();
+      if (!page) return false;
       table.pages[g].push_back(*page);
     }
   }
@@ -175,10 +282,11 @@ void KvCache::insert(std::span<const int32_t> tokens, int64_t grid, PageTable& t
       PagePool& pool = groups_[g].pool;
       int32_t& own = table.pages[g][static_cast<size_t>(i)];
       if (own < 0 || own == cached[g]) continue;
-      if (cached[g] < 0) {
+      if (cached[g] < 0 || groups_[g].in_host(cached[g])) {
+        if (cached[g] < 0) ++inserted_pages_;
+        give_back(static_cast<int64_t>(g), cached[g]);
         pool.cache(own);
         cached[g] = own;
-        ++inserted_pages_;
       } else {
         pool.use(cached[g]);
         pool.unuse(own);
@@ -191,8 +299,7 @@ void KvCache::insert(std::span<const int32_t> tokens, int64_t grid, PageTable& t
 
 bool KvCache::in_use(PrefixTree::Node node) const {
   for (size_t g = 0; g < groups_.size(); ++g) {
-    const int32_t page = tree_.pages(node)[g];
-    if (page >= 0 && groups_[g].pool.users(page) > 0) return true;
+    if (groups_[g].used(tree_.pages(node)[g])) return true;
   }
   return false;
 }
@@ -202,29 +309,73 @@ void KvCache::remember_gone(uint64_t path, CacheMiss why) { gone_[path % gone_.s
 
 void KvCache::remove_node(PrefixTree::Node node, CacheMiss why) {
   remember_gone(tree_.path(node), why);
-  const std::span<int32_t> pages = tree_.pages(node);
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    if (pages[g] >= 0) groups_[g].pool.uncache(pages[g]);
-    pages[g] = -1;
-  }
+  for (int64_t g = 0; g < groups(); ++g) give_back(g, tree_.pages(node)[static_cast<size_t>(g)]);
   tree_.remove(node);
 }
 
-bool KvCache::evict_page(int64_t group) {
+void KvCache::give_back(int64_t group, int32_t& page) {
   Group& g = groups_[static_cast<size_t>(group)];
-  for (auto node = tree_.first_to_go(); node != PrefixTree::kNone; node = tree_.next_to_go(node)) {
-    int32_t& page = tree_.pages(node)[static_cast<size_t>(group)];
-    if (page < 0 || g.pool.users(page) > 0) continue;
-    if (tree_.is_leaf(node)) {
-      remove_node(node, CacheMiss::kEvicted);
-      return true;
-    }
-    // Below it are nodes that others use, or that have no page of this group themselves: only windows leave those.
+  if (g.in_host(page)) {
+    g.free_host.push_back(page);
+  } else if (page >= 0) {
     g.pool.uncache(page);
-    page = -1;
-    return true;
   }
-  return false;
+  page = -1;
+}
+
+void KvCache::drop_page(PrefixTree::Node node, int64_t group) {
+  if (tree_.is_leaf(node)) return remove_node(node, CacheMiss::kEvicted);
+  // Below it are nodes that others use, that have no page of this group themselves (only windows leave those), or whose
+  // pages in the host's memory are of no use from now on and go in their turn.
+  give_back(group, tree_.pages(node)[static_cast<size_t>(group)]);
+}
+
+// A page of Qwen3-0.6B (1.8 MB) takes 0.04 to 0.07 ms to the host's memory at 25 to 50 GB/s, and the walk over nodes
+// whose pages are there already some ns for each. An answer wants a page in 16 steps, a chunk of 512 rows 32 of them.
+void KvCache::make_room(int64_t group, int64_t count, PrefixTree::Node guard) {
+  const auto index = static_cast<size_t>(group);
+  Group& g = groups_[index];
+  out_.clear();
+  out_nodes_.clear();
+  for (auto node = tree_.first_to_go(), next = node; node != PrefixTree::kNone && count > 0; node = next) {
+    next = tree_.next_to_go(node);
+    int32_t& page = tree_.pages(node)[index];
+    if (!g.idle(page)) continue;
+    --count;
+    const int32_t host_page = take_host_page(group, node, guard);
+    if (host_page < 0) {
+      drop_page(node, group);
+      continue;
+    }
+    out_.push_back({.group = static_cast<int32_t>(group), .device_page = page, .host_page = host_page});
+    out_nodes_.push_back(node);
+    give_back(group, page);  // nobody takes it before it is copied
+    page = host_page;
+  }
+  // Later ones may have taken the place of earlier ones.
+  size_t kept = 0;
+  for (size_t m = 0; m < out_.size(); ++m) {
+    if (tree_.pages(out_nodes_[m])[index] != out_[m].host_page) continue;
+    out_[kept] = out_[m];
+    out_nodes_[kept++] = out_nodes_[m];
+  }
+  if (kept == 0 || mover_->to_host(std::span(out_).first(kept))) return;
+  for (size_t m = 0; m < kept; ++m) drop_page(out_nodes_[m], group);
+}
+
+int32_t KvCache::take_host_page(int64_t group, PrefixTree::Node node, PrefixTree::Node guard) {
+  const auto index = static_cast<size_t>(group);
+  Group& g = groups_[index];
+  if (g.host_pages == 0) return -1;
+  if (g.free_host.empty()) {
+    auto other = tree_.first_to_go();
+    while (other != node && other != guard && !g.in_host(tree_.pages(other)[index])) other = tree_.next_to_go(other);
+    if (other == node || other == guard) return -1;
+    drop_page(other, group);
+  }
+  const int32_t page = g.free_host.back();
+  g.free_host.pop_back();
+  return page;
 }
 
 bool KvCache::evict_leaf(PrefixTree::Node except) {
@@ -247,15 +398,20 @@ PrefixTree::Node KvCache::restore(PrefixTree::Node parent, std::span<const int32
                                   const std::vector<bool>& groups) {
   if (!keep_prefixes_ || tree_.size() == tree_.max_nodes()) return PrefixTree::kNone;
   for (size_t g = 0; g < groups_.size(); ++g) {
-    if (groups[g] && groups_[g].pool.free() == 0) return PrefixTree::kNone;
+    if (groups[g] && groups_[g].pool.free() == 0 && groups_[g].free_host.empty()) return PrefixTree::kNone;
   }
   const PrefixTree::Node node = tree_.add(parent, tokens, keep && (parent == PrefixTree::kRoot || tree_.kept(parent)));
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (!groups[g]) continue;
-    const int32_t page = *groups_[g].pool.allocate();
-    groups_[g].pool.cache(page);
-    groups_[g].pool.unuse(page);
-    tree_.pages(node)[g] = page;
+    Group& group = groups_[g];
+    if (const std::optional<int32_t> page = group.pool.allocate()) {
+      group.pool.cache(*page);
+      group.pool.unuse(*page);
+      tree_.pages(node)[g] = *page;
+    } else {
+      tree_.pages(node)[g] = group.free_host.back();
+      group.free_host.pop_back();
+    }
   }
   return node;
 }
@@ -269,9 +425,7 @@ void KvCache::clear() {
     } else {
       for (size_t g = 0; g < groups_.size(); ++g) {
         int32_t& page = tree_.pages(node)[g];
-        if (page < 0 || groups_[g].pool.users(page) > 0) continue;
-        groups_[g].pool.uncache(page);
-        page = -1;
+        if (!groups_[g].used(page)) give_back(static_cast<int64_t>(g), page);
       }
     }
     node = next;
@@ -293,16 +447,24 @@ KvCacheStats KvCache::stats() const {
     stats.total += group.pool.total();
     stats.in_use += group.pool.in_use();
     stats.cached += group.pool.cached();
+    stats.host_total += group.host_pages;
   }
+  for (int64_t g = 0; g < groups(); ++g) stats.host_cached += host_cached(g);
   return stats;
+}
+
+int64_t KvCache::host_cached(int64_t group) const {
+  const Group& g = groups_[static_cast<size_t>(group)];
+  return g.host_pages - std::ssize(g.free_host);
 }
 
 void KvCache::check(std::span<const PageTable* const> tables) const {
   for (size_t g = 0; g < groups_.size(); ++g) {
     const PagePool& pool = groups_[g].pool;
     pool.check();
+    const int64_t all = pool.total() + groups_[g].host_pages;
     std::vector<int64_t> users(static_cast<size_t>(pool.total()));
-    std::vector<bool> cached(static_cast<size_t>(pool.total()));
+    std::vector<bool> cached(static_cast<size_t>(all));
     for (const PageTable* table : tables) {
       for (int32_t page : table->pages[g]) {
         if (page >= 0) ++users[static_cast<size_t>(page)];
@@ -313,6 +475,16 @@ void KvCache::check(std::span<const PageTable* const> tables) const {
       if (page < 0) continue;
       HEARTH_CHECK(!cached[static_cast<size_t>(page)], "group {}: page {} is in two nodes", g, page);
       cached[static_cast<size_t>(page)] = true;
+    }
+    std::vector<bool> is_free(static_cast<size_t>(all));
+    for (int32_t page : groups_[g].free_host) {
+      HEARTH_CHECK(groups_[g].in_host(page) && !is_free[static_cast<size_t>(page)],
+                   "group {}: host page {} is free twice", g, page);
+      is_free[static_cast<size_t>(page)] = true;
+    }
+    for (int64_t page = pool.total(); page < all; ++page) {
+      HEARTH_CHECK(cached[static_cast<size_t>(page)] != is_free[static_cast<size_t>(page)],
+                   "group {}: host page {} is in a node and free, or neither", g, page);
     }
     for (int32_t page = 0; page < pool.total(); ++page) {
       HEARTH_CHECK(pool.users(page) == users[static_cast<size_t>(page)] &&

@@ -27,7 +27,7 @@ class PrefixTree {
   // Removes a leaf whose pages were taken back.
   void remove(Node leaf);
 
-  // For each group the physical page, or -1: never kept, or taken back.
+  // For each group the page, or -1: never kept, or taken back.
   std::span<int32_t> pages(Node node);
   std::span<const int32_t> pages(Node node) const;
   std::span<const int32_t> tokens(Node node) const;

@@ -302,6 +302,7 @@ void count(ModelCounters& counters, std::atomic<int64_t>& kind, const AnswerUsag
   ++kind;
   counters.prompt_tokens += usage.prompt_tokens;
   counters.cached_tokens += usage.cached_tokens;
+  counters.returned_tokens += usage.returned_tokens;
   counters.generated_tokens += usage.generated_tokens;
   add_seconds(counters.queue_microseconds, usage.queue_seconds);
   add_seconds(counters.prefill_microseconds, usage.prefill_seconds);
@@ -468,6 +469,7 @@ struct ChatRun::Impl {
       answer.usage.miss_position = usage.miss_position;
       answer.usage.queue_seconds = usage.queue_seconds;
     }
+    answer.usage.returned_tokens += usage.returned_tokens;
     answer.usage.prefill_seconds += usage.prefill_seconds;
     answer.usage.decode_seconds += usage.decode_seconds;
     answer.usage.generated_tokens = answer.sampled_before + usage.generated_tokens;

@@ -102,6 +102,7 @@ enum class EndReason : uint8_t {
 struct AnswerUsage {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
+  int64_t returned_tokens = 0;  // whose pages came back from host memory
   int64_t computed_tokens = 0;  // of the prompt, also when nobody waited for its end
   CacheMiss miss = CacheMiss::kNone;
   int64_t miss_position = 0;

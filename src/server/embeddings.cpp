@@ -79,12 +79,14 @@ class EmbeddingRun {
   void end(const Usage& used, std::atomic<int64_t>& kind) {
     const AnswerUsage one{.prompt_tokens = std::ssize(request_.prompts[running_.front().prompt]),
                           .cached_tokens = used.cached_tokens,
+                          .returned_tokens = used.returned_tokens,
                           .computed_tokens = used.computed_tokens,
                           .queue_seconds = used.queue_seconds,
                           .prefill_seconds = used.prefill_seconds};
     count(*model_->counters, kind, one);
     usage.prompt_tokens += one.prompt_tokens;
     usage.cached_tokens += one.cached_tokens;
+    usage.returned_tokens += one.returned_tokens;
     usage.computed_tokens += one.computed_tokens;
     running_.pop_front();
   }

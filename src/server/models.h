@@ -26,7 +26,8 @@ struct ModelCounters {
   std::atomic<int64_t> cancelled = 0;  // whose client went away, or that the stop of the server cut off
   std::atomic<int64_t> failed = 0;
   std::atomic<int64_t> prompt_tokens = 0;
-  std::atomic<int64_t> cached_tokens = 0;  // of the prompts, not computed
+  std::atomic<int64_t> cached_tokens = 0;    // of the prompts, not computed
+  std::atomic<int64_t> returned_tokens = 0;  // whose pages came back from host memory
   std::atomic<int64_t> generated_tokens = 0;
   std::atomic<int64_t> queue_microseconds = 0;
   std::atomic<int64_t> prefill_microseconds = 0;

@@ -75,6 +75,9 @@ Answer<void> metrics(Exchange& exchange, const Models& models, const Server& ser
     stats.pages_total += one.pages_total;
     stats.pages_in_use += one.pages_in_use;
     stats.pages_cached += one.pages_cached;
+    stats.host_pages_total += one.host_pages_total;
+    stats.host_pages_cached += one.host_pages_cached;
+    stats.host_bytes_cached += one.host_bytes_cached;
     stats.steps += one.steps;
   }
   const auto sum = [&](std::atomic<int64_t> ModelCounters::*counter) {
@@ -95,12 +98,17 @@ Answer<void> metrics(Exchange& exchange, const Models& models, const Server& ser
   add("pages_total", "gauge", "Pages of KV memory", stats.pages_total);
   add("pages_in_use", "gauge", "Pages of sequences that run", stats.pages_in_use);
   add("pages_cached", "gauge", "Pages that only the prefix cache holds", stats.pages_cached);
+  add("host_pages_total", "gauge", "Pages that the prefix caches may have in host memory", stats.host_pages_total);
+  add("host_pages_cached", "gauge", "Pages that the prefix caches hold in host memory", stats.host_pages_cached);
+  add("host_bytes_cached", "gauge", "Bytes of these", stats.host_bytes_cached);
   add("steps_total", "counter", "Steps of the engines that are loaded", stats.steps);
   add("answers_total", "counter", "Answers that ran to their end", sum(&C::answers));
   add("answers_cancelled_total", "counter", "Answers whose client went away", sum(&C::cancelled));
   add("answers_failed_total", "counter", "Answers that failed", sum(&C::failed));
   add("prompt_tokens_total", "counter", "Tokens of prompts", sum(&C::prompt_tokens));
   add("cached_tokens_total", "counter", "Of them, those found in the prefix cache", sum(&C::cached_tokens));
+  add("returned_tokens_total", "counter", "Tokens whose keys and values came back from host memory",
+      sum(&C::returned_tokens));
   add("generated_tokens_total", "counter", "Tokens of answers", sum(&C::generated_tokens));
   add("queue_seconds_total", "counter", "Time that requests waited", seconds(&C::queue_microseconds));
   add("prefill_seconds_total", "counter", "Time from the first step of a prompt to the first token",
@@ -206,10 +214,14 @@ Answer<void> cache_state(Exchange& exchange, const Models& models) {
                {{"pages_total", stats.pages_total},
                 {"pages_in_use", stats.pages_in_use},
                 {"pages_cached", stats.pages_cached},
+                {"host_pages_total", stats.host_pages_total},
+                {"host_pages_cached", stats.host_pages_cached},
+                {"host_bytes_cached", stats.host_bytes_cached},
                 {"active_sequences", stats.active_sequences},
                 {"queued_requests", stats.queued_requests},
                 {"prompt_tokens", c.prompt_tokens.load()},
-                {"cached_tokens", c.cached_tokens.load()}});
+                {"cached_tokens", c.cached_tokens.load()},
+                {"returned_tokens", stats.returned_tokens}});
   return {};
 }
 

@@ -81,6 +81,7 @@ void note_run(Exchange& exchange, const ChatRun& run, const Answer<void>& result
   const AnswerUsage usage = run.usage();
   exchange.note("prompt", usage.prompt_tokens);
   exchange.note("cached", usage.cached_tokens);
+  if (usage.returned_tokens > 0) exchange.note("returned", usage.returned_tokens);
   exchange.note("computed", usage.computed_tokens);
   if (usage.miss != CacheMiss::kNone) {
     exchange.note("miss", name_of(usage.miss));

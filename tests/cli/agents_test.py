@@ -272,7 +272,7 @@ class BenchAgent(unittest.TestCase):
         self.check_fails(hearth("bench", "a", "b"), "b is one argument too many", code=2)
 
     def test_synthetic_traces_replay(self):
-        for kind, requests in (("R2", 30), ("R3", 40), ("R4", 26), ("R5", 14), ("R6", 38), ("MIX", 32)):
+        for kind, requests in (("R2", 30), ("R3", 40), ("R4", 26), ("R5", 14), ("R6", 38), ("R7", 18), ("MIX", 32)):
             make = [sys.executable, ROOT / "tools" / "traces" / "make_traces.py", kind, "--scale", "0.005"]
             trace = subprocess.run(make, capture_output=True, text=True, check=True).stdout
             self.assertEqual(subprocess.run(make, capture_output=True, text=True, check=True).stdout, trace)

@@ -141,6 +141,11 @@ class Usage(unittest.TestCase):
         for value in ("-1", str(1 << 64)):
             self.check_message(["run", MODEL, "-p", "x", "--seed", value], f"from 0 to {(1 << 64) - 1}")
             self.check_message(["synth", "qwen3-0.6b", "/dev/null", "--seed", value], f"from 0 to {(1 << 64) - 1}")
+        for value in ("abc", "", "-1", "4 GiB", "4gigs", "inf", "1e30", "GiB"):
+            self.check_message(["run", MODEL, "-p", "x", "--cache-ram", value], "--cache-ram: expected a size such as 4GiB", f'found "{value}"')
+        for value, text in (("9TiB", "9216.0 GiB"), ("9000000", "8789.1 GiB"), ("9437184M", "9216.0 GiB"), ("9.5e0T", None)):
+            words = [f"prefix cache {text}", "are available", "a smaller --cache-ram would fit"] if text else ['found "9.5e0T"']
+            self.check_message(["run", MODEL, "-p", "x", "--device", "cpu", "--cache-ram", value], *words, code=1 if text else 2)
         for args in (["--sequences", "0"], ["--depth", "0,x"], ["--prefill", "0"], ["--rounds", "many"]):
             self.check_message(["bench", MODEL, *args], "expected a whole number from")
         for flag, value, range in (("-c", "-5", "0 to 1073741824"), ("-t", "5000", "0 to 1024"), ("--prefill-rows", "0", "1 to 2048"),

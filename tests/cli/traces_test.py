@@ -25,11 +25,12 @@ def replay(trace, url, *flags):
 def main():
     environment = os.environ | {"XDG_CONFIG_HOME": "/nonexistent"}
     with tempfile.TemporaryDirectory() as folder:
-        for kind in ("R2", "R3", "R4", "R5", "R6", "MIX"):
+        for kind in ("R2", "R3", "R4", "R5", "R6", "R7", "MIX"):
             trace = f"{folder}/{kind}"
             subprocess.run([sys.executable, ROOT / "tools" / "traces" / "make_traces.py", kind, "--scale", SCALE, "--output-tokens", "6", "-o", trace], check=True)
-            # Room for all that is said: what had to go would be computed again.
-            server = subprocess.Popen([HEARTH, "serve", ROOT / "models" / "pocket-dense.gguf", "-c", "262144", "--port", "0"], stderr=subprocess.PIPE, text=True, env=environment)
+            # Room for all that is said: what had to go would be computed again. R7 finds it in host memory.
+            room = ["-c", "262144"] if kind != "R7" else ["-c", str(max(512, round(30000 * float(SCALE)))), "--cache-ram", "1GiB"]
+            server = subprocess.Popen([HEARTH, "serve", ROOT / "models" / "pocket-dense.gguf", *room, "--port", "0"], stderr=subprocess.PIPE, text=True, env=environment)
             try:
                 url = next(line.split()[-1] for line in server.stderr if line.startswith("Listening on "))
                 threading.Thread(target=server.stderr.read, daemon=True).start()  # the log must not fill its pipe

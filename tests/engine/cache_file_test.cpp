@@ -96,6 +96,29 @@ TEST_F(CacheFile, WhatHasNoRoomIsLeftOut) {
   EXPECT_GE(cached(small, *engine, prompt(4, 160)), 144);  // the latest
 }
 
+TEST_F(CacheFile, PagesInHostMemoryAreSavedAndRestored) {
+  const FakeOptions options{.pages = {24}, .host_pages = 60, .sequence_tokens = 200};
+  {
+    const FakeModel model(options);
+    auto engine = start(model);
+    for (uint32_t seed = 0; seed < 5; ++seed) cached(model, *engine, prompt(seed, 160));
+    EXPECT_GE(engine->stats().host_pages_cached, 50 - 24);
+    EXPECT_EQ(*engine->save_cache(path_), 50 * 16);
+  }
+  FakeModel fresh(options);
+  {
+    auto engine = start(fresh);
+    EXPECT_EQ(*engine->restore_cache(path_), 50 * 16);
+    EXPECT_EQ(engine->stats().host_pages_cached, 50 - 24);
+    for (uint32_t seed = 0; seed < 5; ++seed) EXPECT_EQ(cached(fresh, *engine, prompt(seed, 160)), 144);
+  }
+  auto engine = start(fresh);
+  fresh.fail_copy_after(5);
+  EXPECT_FALSE(engine->restore_cache(path_));
+  EXPECT_EQ(engine->stats().pages_cached, 5);
+  for (uint32_t seed = 0; seed < 5; ++seed) cached(fresh, *engine, prompt(seed, 160));
+}
+
 TEST_F(CacheFile, OnlyItsOwnModelTakesIt) {
   const FakeModel model;
   auto engine = start(model);

@@ -315,6 +315,142 @@ TEST(Engine, WaitsAndPreemptsWhenPagesRunOut) {
   }
 }
 
+// The next turn of a conversation: its prompt, the answer, and something new.
+Tokens next_turn(Tokens prompt, const Tokens& answer, uint32_t seed, int64_t more) {
+  prompt.insert(prompt.end(), answer.begin(), answer.end());
+  const Tokens said = random_prompt(seed, more);
+  prompt.insert(prompt.end(), said.begin(), said.end());
+  return prompt;
+}
+
+TEST(Engine, ConversationsThatTakeTurnsComeBackFromHostMemory) {
+  const FakeOptions with{.pages = {28}, .host_pages = 60, .sequence_tokens = 28 * 16};
+  FakeOptions without = with;
+  without.host_pages = 0;
+  for (const bool host : {false, true}) {
+    const FakeModel model(host ? with : without);
+    auto engine = start(model, {.prefill_rows = 64});
+    Tokens prompts[] = {random_prompt(1, 300), random_prompt(2, 290), random_prompt(3, 310)};
+    int64_t returned = 0, cached = 0;
+    for (uint32_t turn = 0; turn < 4; ++turn) {
+      for (Tokens& prompt : prompts) {
+        const Collected all = run(*engine, greedy(prompt, 8));
+        ASSERT_TRUE(all.done);
+        EXPECT_EQ(all.tokens, model.expected(prompt, 8));
+        const Usage& usage = all.done->usage;
+        if (host && turn > 0) {
+          EXPECT_EQ(usage.cached_tokens, (std::ssize(prompt) - 20 - 1) / 16 * 16);
+          EXPECT_EQ(usage.miss, CacheMiss::kLonger);
+        }
+        EXPECT_LE(usage.returned_tokens, usage.cached_tokens);
+        cached += usage.cached_tokens;
+        returned += usage.returned_tokens;
+        prompt = next_turn(std::move(prompt), all.tokens, turn, 20);
+      }
+    }
+    const EngineStats stats = settled(*engine);
+    EXPECT_EQ(stats.returned_tokens, returned);
+    EXPECT_EQ(returned > 0, host);
+    if (!host) EXPECT_LT(cached, 9 * 150);
+    EXPECT_EQ(stats.pages_in_use, 0);
+    EXPECT_EQ(stats.host_pages_total, host ? 60 : 0);
+    EXPECT_EQ(stats.host_pages_cached > 28, host);
+    EXPECT_EQ(stats.host_bytes_cached, static_cast<size_t>(stats.host_pages_cached) * 16 * 12);
+    engine->clear_cache();
+    EXPECT_EQ(engine->stats().host_pages_cached, 0);
+    EXPECT_EQ(engine->stats().host_bytes_cached, 0u);
+    EXPECT_EQ(run(*engine, greedy(prompts[0], 2)).done->usage.cached_tokens, 0);
+  }
+}
+
+// With windows, all that is asked at once, and copies that fail now and then: answers are right.
+TEST(Engine, HostMemoryChangesNoAnswer) {
+  for (const bool deterministic : {false, true}) {
+    for (const int64_t host_pages : {1, 10, 300}) {
+      FakeModel model({.groups = {{.layers = 1, .kv_heads = 1, .head_dim = 1},
+                                  {.layers = 1, .kv_heads = 1, .head_dim = 1, .window = 40}},
+                       .pages = {70, 70},
+                       .host_pages = host_pages,
+                       .sequence_tokens = 800});
+      auto engine = start(model, {.prefill_rows = 100, .deterministic = deterministic});
+      std::mt19937 random(static_cast<uint32_t>(host_pages));
+      std::vector<Tokens> prompts;
+      for (uint32_t i = 0; i < 6; ++i) prompts.push_back(random_prompt(i % 4, 270 + 10 * i));
+      for (uint32_t round = 0; round < 12; ++round) {
+        if (random() % 2) model.fail_copy_after(random() % 40);
+        std::vector<Generation> generations;
+        for (const Tokens& prompt : prompts) generations.push_back(*engine->submit(greedy(prompt, 20)));
+        for (size_t i = 0; i < prompts.size(); ++i) {
+          const Collected all = collect(generations[i]);
+          ASSERT_TRUE(all.done);
+          EXPECT_EQ(all.tokens, model.expected(prompts[i], 20));
+          if (prompts[i].size() < 700) prompts[i] = next_turn(std::move(prompts[i]), all.tokens, round, 11);
+        }
+      }
+      const EngineStats stats = settled(*engine);
+      EXPECT_EQ(stats.pages_in_use, 0);
+      if (host_pages == 300) EXPECT_GT(stats.returned_tokens, 1000);
+    }
+  }
+}
+
+TEST(Engine, PreemptedSequencesComeBackFromHostMemory) {
+  int64_t computed[2];
+  for (const bool host : {false, true}) {
+    const FakeModel model({.pages = {24}, .host_pages = host ? 100 : 0, .sequence_tokens = 24 * 16});
+    auto engine = start(model);
+    std::vector<Generation> generations;
+    std::vector<Tokens> prompts;
+    for (uint32_t i = 0; i < 8; ++i) {
+      prompts.push_back(random_prompt(i, 40));
+      generations.push_back(*engine->submit(greedy(prompts.back(), 120)));
+    }
+    int64_t returned = 0;
+    for (size_t i = 0; i < 8; ++i) {
+      const Collected all = collect(generations[i]);
+      EXPECT_EQ(all.tokens, model.expected(prompts[i], 120)) << i;
+      returned += all.done->usage.returned_tokens;
+    }
+    EXPECT_EQ(returned > 0, host);
+    EXPECT_EQ(settled(*engine).pages_in_use, 0);
+    computed[host] = model.rows_computed() - 8 * 159;  // again
+  }
+  // What is not a whole page is computed again, at most 16 tokens for each time that one gave way.
+  EXPECT_GT(computed[0], 2 * computed[1]);
+}
+
+// What lies in host memory takes as much room as what is computed: whoever has it waits for that, and loses nothing.
+TEST(Engine, NoPrefixIsCutBecauseOthersStillRun) {
+  const FakeModel model({.pages = {28}, .host_pages = 60, .sequence_tokens = 28 * 16, .step_seconds = 0.001});
+  auto engine = start(model, {.prefill_rows = 64});
+  const Tokens prompt = random_prompt(1, 330);
+  run(*engine, greedy(prompt, 2));
+  auto other = engine->submit(greedy(random_prompt(2, 150), 100));
+  while (!std::holds_alternative<TokenEvent>(*other->next())) {
+  }
+  const int64_t before = model.rows_computed();
+  const Collected all = run(*engine, greedy(prompt, 2));
+  EXPECT_EQ(all.tokens, model.expected(prompt, 2));
+  EXPECT_EQ(all.done->usage.cached_tokens, 320);
+  EXPECT_GT(all.done->usage.returned_tokens, 0);
+  collect(*other);
+  EXPECT_LE(model.rows_computed() - before, 99 + 11);
+}
+
+TEST(Engine, WhatIsPoisonedIsForgottenInHostMemoryToo) {
+  const FakeModel model({.pages = {20}, .host_pages = 40, .sequence_tokens = 320});
+  auto engine = start(model);
+  run(*engine, greedy(random_prompt(1, 200), 2));
+  run(*engine, greedy(random_prompt(2, 200), 2));
+  EXPECT_GT(settled(*engine).host_pages_cached, 0);
+  Tokens poisoned = random_prompt(3, 70);
+  poisoned[40] = kPoison;
+  EXPECT_TRUE(run(*engine, greedy(poisoned, 10)).error);
+  const EngineStats stats = settled(*engine);
+  EXPECT_EQ(stats.host_pages_cached, 0);
+  EXPECT_EQ(stats.pages_cached, 0);
+}
+
 TEST(Engine, DeterministicIsEqualWhateverElseRuns) {
   // Kernels differ: only what was computed in the same way is equal.
   const FakeOptions fake{.pages = {120}, .sequence_tokens = 1200, .kernels_differ = true};

@@ -72,12 +72,19 @@ class FakeDevice final : public DeviceModel {
   Result<std::unique_ptr<Executable>> record(const Plan& plan) override;
 
   size_t page_bytes(int32_t) const override { return kPageTokens * sizeof(KvEntry); }
-  Result<void> read_page(int32_t group, int32_t page, std::span<std::byte> to) const override {
-    std::memcpy(to.data(), &pages_[static_cast<size_t>(group)][static_cast<size_t>(page * kPageTokens)], to.size());
+  Result<void> read_pages(std::span<const PageCopy> pages) const override {
+    for (const PageCopy& copy : pages) {
+      if (copies_left-- == 0) return fail(ErrorCode::kInternal, "the device does not copy");
+      const auto& group = pages_[static_cast<size_t>(copy.group)];
+      std::memcpy(copy.bytes, &group[static_cast<size_t>(copy.page * kPageTokens)], page_bytes(copy.group));
+    }
     return {};
   }
-  Result<void> write_page(int32_t group, int32_t page, std::span<const std::byte> from) override {
-    std::memcpy(&slot(group, page, 0), from.data(), from.size());
+  Result<void> write_pages(std::span<const PageCopy> pages) override {
+    for (const PageCopy& copy : pages) {
+      if (copies_left-- == 0) return fail(ErrorCode::kInternal, "the device does not copy");
+      std::memcpy(&slot(copy.group, copy.page, 0), copy.bytes, page_bytes(copy.group));
+    }
     return {};
   }
 
@@ -151,6 +158,7 @@ class FakeDevice final : public DeviceModel {
 
   std::atomic<int> launch_error{-1};
   std::atomic<int> wait_error{-1};
+  mutable std::atomic<int64_t> copies_left{-1};  // before the one that fails
   std::atomic<int64_t> recorded_rows_limit{1 << 20};
   std::atomic<int64_t> rows{0};
   std::atomic<int64_t> largest{0};
@@ -329,10 +337,12 @@ FakeModel::FakeModel(const FakeOptions& options)
 FakeModel::~FakeModel() = default;
 
 EngineModel FakeModel::engine_model() const {
+  const auto host_pages = static_cast<size_t>(options_.host_pages * std::ssize(options_.groups));
   return {.graph = &graph_,
           .device = device_.get(),
           .text = text_.get(),
           .kv_pages = options_.pages,
+          .host_cache_bytes = host_pages * device_->page_bytes(0),
           .vocab_size = options_.vocab_size,
           .sequence_tokens = options_.sequence_tokens,
           .pooling = options_.pooling};
@@ -340,6 +350,7 @@ EngineModel FakeModel::engine_model() const {
 
 void FakeModel::fail_next_launch(ErrorCode code) { device_->launch_error = static_cast<int>(code); }
 void FakeModel::fail_next_wait(ErrorCode code) { device_->wait_error = static_cast<int>(code); }
+void FakeModel::fail_copy_after(int64_t pages) { device_->copies_left = pages; }
 void FakeModel::limit_recorded_rows(int64_t rows) { device_->recorded_rows_limit = rows; }
 int64_t FakeModel::rows_computed() const { return device_->rows; }
 int64_t FakeModel::largest_step() const { return device_->largest; }

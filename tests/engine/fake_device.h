@@ -19,6 +19,7 @@ struct FakeOptions {
   int64_t vocab_size = 61;
   std::vector<KvGroup> groups = {{.layers = 1, .kv_heads = 1, .head_dim = 1}};
   std::vector<int64_t> pages = {64};
+  int64_t host_pages = 0;  // of each group, where all have as many pages
   int64_t sequence_tokens = 512;
   // Prompts and answers are computed by different kernels: what a page holds depends on which one wrote it, and the
   // logits on all of it. Only an engine that keeps them apart gives the same output whatever the schedule.
@@ -50,6 +51,8 @@ class FakeModel {
   // The next step fails in launch(), or in wait().
   void fail_next_launch(ErrorCode code);
   void fail_next_wait(ErrorCode code);
+  // After so many pages were copied, one is not.
+  void fail_copy_after(int64_t pages);
   // Recording a prefill bucket of more than that many rows fails with kOutOfMemory.
   void limit_recorded_rows(int64_t rows);
   // All rows that were computed, and those of the largest step; how many steps mixed prompt chunk and answers.

@@ -46,6 +46,7 @@ std::string quoted(const std::string& text) {
 
 struct Answer {
   std::vector<int32_t> tokens;
+  std::vector<TokenLogprob> logprobs;
   std::string text;
   Done done;
 };
@@ -57,6 +58,7 @@ Answer ask(Engine& engine, Request request) {
   while (auto event = generation->next()) {
     if (const auto* token = std::get_if<TokenEvent>(&*event)) {
       answer.tokens.push_back(token->token);
+      answer.logprobs.insert(answer.logprobs.end(), token->logprobs.begin(), token->logprobs.end());
       answer.text += token->text;
     } else if (auto* done = std::get_if<Done>(&*event)) {
       answer.text += done->text;
@@ -239,6 +241,37 @@ TEST(Model, KeysBehindAWindowAreNotRead) {
   EXPECT_EQ((*model)->kv_bytes_read(15), 16 * one);
   EXPECT_EQ((*model)->kv_bytes_read(16), 17 * one);
   EXPECT_EQ((*model)->kv_bytes_read(200), 17 * one);
+}
+
+// Two conversations for which there is no room at the same time, in turns. Where the model runs in host memory that is
+// of no use to anybody, but the same code moves pages of a GPU.
+TEST(Model, WhatComesBackFromHostMemoryHasTheBitsOfWhatIsComputed) {
+  for (const auto [device, kv_type] : {std::pair{"cpu", "q8"}, {"reference", "f32"}}) {
+    const ModelOptions options{.device = device,
+                               .threads = 2,
+                               .context_tokens = 400,
+                               .host_cache_bytes = size_t{64} << 20,
+                               .kv_type = kv_type};
+    auto model = Model::open(HEARTH_TEST_DATA "/../../models/pocket-dense.gguf", options);
+    ASSERT_TRUE(model) << model.error().message;
+    EXPECT_EQ((*model)->info().host_cache_bytes, size_t{64} << 20);
+    auto engine = Engine::create(*model, {.deterministic = true});
+    ASSERT_TRUE(engine) << engine.error().message;
+    const auto run = [&](int32_t first, int64_t cached) {
+      Request request{.prompt = {}, .max_tokens = 6, .ignore_end = true, .top_logprobs = 2};
+      for (int32_t i = 0; i < 300; ++i) request.prompt.push_back(first + i * 7 % 400);
+      const Answer answer = ask(**engine, request);
+      EXPECT_EQ(answer.done.usage.cached_tokens, cached);
+      EXPECT_EQ(answer.done.usage.returned_tokens > 0, cached > 0);
+      std::vector<std::pair<int32_t, float>> bits;
+      for (const TokenLogprob& logprob : answer.logprobs) bits.emplace_back(logprob.token, logprob.logprob);
+      EXPECT_EQ(bits.size(), 18u);
+      return bits;
+    };
+    const auto first = run(300, 0), second = run(900, 0);
+    EXPECT_EQ(run(300, 256), first) << device;
+    EXPECT_EQ(run(900, 256), second) << device;
+  }
 }
 
 TEST(Model, SaysWhatItCannotOpen) {

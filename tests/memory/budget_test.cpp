@@ -60,6 +60,19 @@ TEST(Budget, AdviceIsOnlyWhatFits) {
       << message;
 }
 
+TEST(Budget, TheCacheInTheSameMemoryCounts) {
+  BudgetRequest r = request(1100 + 1024 + 500);
+  r.cache_bytes = 500 * kMiB;
+  EXPECT_EQ(plan_budget(r)->context_tokens, 8192);
+  r.available_bytes = 2000 * kMiB;
+  r.cache_bytes = 5000 * kMiB;
+  const std::string message = plan_budget(r).error().message;
+  EXPECT_NE(message.find("workspace 100 MiB, prefix cache 4.9 GiB), but 2.0 GiB are available; a smaller --cache-ram "
+                         "would fit"),
+            std::string::npos)
+      << message;
+}
+
 TEST(Budget, TheDeviceWhoseMemoryItIsIsNamed) {
   BudgetRequest r = request(900);
   r.device = "cuda:1";
@@ -69,6 +82,21 @@ TEST(Budget, TheDeviceWhoseMemoryItIsIsNamed) {
             "the model needs 1.2 GiB (weights 1000 MiB, KV for 2048 tokens 128 MiB, workspace 100 MiB), but 900 MiB of "
             "cuda:1 are available; a smaller model or a smaller quantization of this one would fit; --device cpu would "
             "use the processor instead");
+}
+
+TEST(Budget, HostMemoryForTheCacheIsAQuarterUnlessTheUserSays) {
+  const HostMemory small{.available_bytes = 1000 * kMiB, .limited = true}, large{.available_bytes = 100'000 * kMiB};
+  EXPECT_EQ(*plan_host_cache(std::nullopt, small), 250 * kMiB);
+  EXPECT_EQ(*plan_host_cache(std::nullopt, large), kDefaultHostCacheBytes);
+  EXPECT_EQ(*plan_host_cache(0, large), 0u);
+  EXPECT_EQ(*plan_host_cache(1000 * kMiB, small), 1000 * kMiB);
+  const auto refused = plan_host_cache(1001 * kMiB, small);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(
+      refused.error().message,
+      "the prefix cache shall have 1001 MiB of host memory, but 1000 MiB are available (the limit of this control "
+      "group); a smaller --cache-ram would fit");
 }
 
 }  // namespace

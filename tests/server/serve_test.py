@@ -195,6 +195,37 @@ class Endpoints(Served):
         self.assertEqual(self.server.post("/v1/cache/clear", {})[0], 200)
 
 
+class HostMemory(unittest.TestCase):
+    def test_conversations_that_the_device_has_no_room_for_come_back(self):
+        chats = [[{"role": "user", "content": f"Story {i}: " + "there was a very big garden and " * 60}] for i in range(3)]
+        for ram, comes_back in (("64MiB", True), ("0", False)):
+            server = Serve("--cache-ram", ram, context=1024)
+            cache = lambda: server.get("/v1/cache")[2]
+            usages = [server.chat(messages=chat, max_tokens=4)[2]["usage"] for chat in chats * 2]
+            for usage in usages[3:]:
+                cached, prompt = usage["prompt_tokens_details"]["cached_tokens"], usage["prompt_tokens"]
+                self.assertGreater(3 * prompt, 1024)
+                if comes_back:
+                    self.assertEqual(cached, prompt // 16 * 16)
+                else:
+                    self.assertLess(cached, prompt // 2)
+            wait_until(lambda: cache()["active_sequences"] == 0)
+            state = cache()
+            self.assertEqual(state["returned_tokens"] > 512, comes_back, state)
+            self.assertEqual(state["host_pages_total"] > 0, comes_back)
+            self.assertEqual(state["host_pages_cached"] > 0, comes_back)
+            self.assertEqual(state["host_bytes_cached"] > 16 * state["host_pages_cached"], comes_back)
+            self.assertEqual(server.metric("host_pages_cached"), state["host_pages_cached"])
+            self.assertEqual(server.metric("host_bytes_cached"), state["host_bytes_cached"])
+            self.assertEqual(server.metric("returned_tokens_total"), state["returned_tokens"])
+            wait_until(lambda: sum("path=/v1/chat" in line for line in server.lines) == 6)
+            logged = [int(found[1]) for line in server.lines if (found := re.search(r" cached=\d+ returned=(\d+) ", line))]
+            self.assertEqual(sum(logged), state["returned_tokens"])
+            cleared = server.ask("DELETE", "/v1/cache")[2]
+            self.assertEqual((cleared["host_pages_cached"], cleared["pages_cached"]), (0, 0))
+            self.assertEqual(server.stop(), 0, server.lines)
+
+
 class CacheFile(unittest.TestCase):
     def test_what_is_cached_outlives_the_server(self):
         with tempfile.TemporaryDirectory() as folder:

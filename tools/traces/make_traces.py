@@ -205,6 +205,13 @@ def r6(m):
     r4(m, asides=True)
 
 
+def r7(m):
+    for turn in range(6):
+        for i in range(3):
+            edits = [] if turn else [system(m.words(6000))]
+            m.request(f"chat{i}", edits + append(m.user(m.between(200, 400))), m.say(100), output=100, wait_for=[f"chat{(i + 2) % 3}"] if turn or i else [])
+
+
 def mix(m):
     for person in range(32):
         edits = [system(m.words(20))]
@@ -216,7 +223,7 @@ def mix(m):
 
 
 def main():
-    kinds = {"R2": r2, "R3": r3, "R4": r4, "R5": r5, "R6": r6, "MIX": mix}
+    kinds = {"R2": r2, "R3": r3, "R4": r4, "R5": r5, "R6": r6, "R7": r7, "MIX": mix}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=kinds)
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every length (default 1)")

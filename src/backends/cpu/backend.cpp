@@ -235,12 +235,15 @@ class CpuModel : public DeviceModel {
   size_t page_bytes(int32_t group) const override {
     return KvPools::page_bytes(shared_->kv.group(group), shared_->options.kv_type);
   }
-  Result<void> read_page(int32_t group, int32_t page, std::span<std::byte> to) const override {
-    std::ranges::copy(shared_->kv.page(group, page), to.begin());
+  Result<void> read_pages(std::span<const PageCopy> pages) const override {
+    for (const PageCopy& copy : pages) std::ranges::copy(shared_->kv.page(copy.group, copy.page), copy.bytes);
     return {};
   }
-  Result<void> write_page(int32_t group, int32_t page, std::span<const std::byte> from) override {
-    std::ranges::copy(from, shared_->kv.page(group, page).begin());
+  Result<void> write_pages(std::span<const PageCopy> pages) override {
+    for (const PageCopy& copy : pages) {
+      const auto to = shared_->kv.page(copy.group, copy.page);
+      std::copy_n(copy.bytes, to.size(), to.begin());
+    }
     return {};
   }
 

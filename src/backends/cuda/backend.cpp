@@ -453,24 +453,40 @@ class CudaModel : public DeviceModel {
   }
 
   size_t page_bytes(int32_t group) const override { return shared_->kv.page_bytes(group); }
-  Result<void> read_page(int32_t group, int32_t page, std::span<std::byte> to) const override {
-    const Device& device = shared_->device;
-    device.use();
-    HEARTH_TRY(device.driver().check(
-        device.driver().cuMemcpyDtoHAsync(to.data(), shared_->kv.page(group, page), to.size(), device.stream()),
-        "copy a page from the GPU"));
-    return device.synchronize("copy a page from the GPU");
+  Result<void> read_pages(std::span<const PageCopy> pages) const override {
+    return copy_pages(pages, "copy pages from the GPU", [&](const PageCopy& copy, CUdeviceptr page, CUstream stream) {
+      return shared_->device.driver().cuMemcpyDtoHAsync(copy.bytes, page, page_bytes(copy.group), stream);
+    });
   }
-  Result<void> write_page(int32_t group, int32_t page, std::span<const std::byte> from) override {
-    const Device& device = shared_->device;
-    device.use();
-    HEARTH_TRY(device.driver().check(
-        device.driver().cuMemcpyHtoDAsync(shared_->kv.page(group, page), from.data(), from.size(), device.stream()),
-        "copy a page to the GPU"));
-    return device.synchronize("copy a page to the GPU");
+  Result<void> write_pages(std::span<const PageCopy> pages) override {
+    return copy_pages(pages, "copy pages to the GPU", [&](const PageCopy& copy, CUdeviceptr page, CUstream stream) {
+      return shared_->device.driver().cuMemcpyHtoDAsync(page, copy.bytes, page_bytes(copy.group), stream);
+    });
+  }
+  // Pinned; where that is refused, copies from and to any memory work too, at a fraction of the speed.
+  std::shared_ptr<std::byte[]> host_memory(size_t bytes) override {
+    Result<HostBuffer> pinned = HostBuffer::allocate(shared_->device, bytes, "the prefix cache");
+    if (!pinned) return DeviceModel::host_memory(bytes);
+    auto buffer = std::make_shared<HostBuffer>(std::move(*pinned));
+    return {buffer, buffer->at<std::byte>()};
   }
 
  private:
+  // One after the other on the stream, and one wait for all: also after a copy that could not be started, as those
+  // before it may run.
+  template <class Copy>
+  Result<void> copy_pages(std::span<const PageCopy> pages, std::string_view attempt, const Copy& copy_one) const {
+    const Device& device = shared_->device;
+    device.use();
+    Result<void> result;
+    for (const PageCopy& copy : pages) {
+      if (!result) break;
+      result = device.driver().check(copy_one(copy, shared_->kv.page(copy.group, copy.page), device.stream()), attempt);
+    }
+    Result<void> done = device.synchronize(attempt);
+    return result ? done : result;
+  }
+
   std::unique_ptr<Shared> shared_;
 };
 

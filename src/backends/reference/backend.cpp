@@ -177,12 +177,17 @@ class ReferenceModel final : public DeviceModel {
   size_t page_bytes(int32_t group) const override {
     return kv_page_bytes(state_->graph.kv_groups[static_cast<size_t>(group)]);
   }
-  Result<void> read_page(int32_t group, int32_t page, std::span<std::byte> to) const override {
-    std::ranges::copy(std::as_bytes(state_->kv[static_cast<size_t>(group)].page(page)), to.begin());
+  Result<void> read_pages(std::span<const PageCopy> pages) const override {
+    for (const PageCopy& copy : pages) {
+      std::ranges::copy(std::as_bytes(state_->kv[static_cast<size_t>(copy.group)].page(copy.page)), copy.bytes);
+    }
     return {};
   }
-  Result<void> write_page(int32_t group, int32_t page, std::span<const std::byte> from) override {
-    std::ranges::copy(from, std::as_writable_bytes(state_->kv[static_cast<size_t>(group)].page(page)).begin());
+  Result<void> write_pages(std::span<const PageCopy> pages) override {
+    for (const PageCopy& copy : pages) {
+      const auto to = std::as_writable_bytes(state_->kv[static_cast<size_t>(copy.group)].page(copy.page));
+      std::copy_n(copy.bytes, to.size(), to.begin());
+    }
     return {};
   }
 

@@ -1,6 +1,7 @@
 // The backend over a driver that fails: every error is reported, nothing is lost, and what still fits goes on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -92,9 +93,11 @@ Result<void> use_everything(const cuda::Driver& driver, const cuda::Tuning& tuni
     executables.push_back(std::move(executable));
     HEARTH_TRY(run(*executables.back(), bucket.rows));
   }
-  std::vector<std::byte> page(model->page_bytes(0));
-  HEARTH_TRY(model->read_page(0, 3, page));
-  return model->write_page(0, 4, page);
+  std::vector<std::byte> memory(2 * model->page_bytes(0));
+  const PageCopy pages[] = {{.page = 3, .bytes = memory.data()},
+                            {.page = 4, .bytes = memory.data() + model->page_bytes(0)}};
+  HEARTH_TRY(model->read_pages(pages));
+  return model->write_pages(pages);
 }
 
 void expect_clean(const FakeDriver& fake, const std::string& when) {
@@ -270,6 +273,47 @@ TEST(CudaDriver, AStepThatFailsIsNotTheLast) {
     EXPECT_GT(calls, 3);
   }
   expect_clean(fake, "at the end");
+}
+
+// Also where pinning is refused, or a copy fails in the middle of many.
+TEST(CudaDriver, PagesGoToTheHostAndBack) {
+  for (const bool pinned : {true, false}) {
+    FakeDriver fake;
+    {
+      auto backend = cuda::make_backend(fake.driver(), {}, std::nullopt);
+      ASSERT_TRUE(backend);
+      auto model = load(**backend);
+      ASSERT_TRUE(model);
+      const size_t bytes = (*model)->page_bytes(0);
+      const int64_t before = fake.live();
+      if (!pinned) fake.fail_call(0, CUDA_ERROR_OUT_OF_MEMORY);
+      const std::shared_ptr<std::byte[]> memory = (*model)->host_memory(3 * bytes);
+      EXPECT_EQ(fake.failed(), pinned ? "" : "cuMemHostAlloc");
+      ASSERT_NE(memory, nullptr);
+      EXPECT_EQ(fake.live() - before, pinned ? 1 : 0);
+      const auto at = [&](size_t page) { return memory.get() + page * bytes; };
+      const auto fill = [&](int first) {
+        for (size_t i = 0; i < 3 * bytes; ++i) memory[i] = std::byte(first + static_cast<int>(i / bytes));
+      };
+      fill(1);
+      const PageCopy there[] = {{.page = 5, .bytes = at(0)}, {.page = 0, .bytes = at(1)}, {.page = 9, .bytes = at(2)}};
+      ASSERT_TRUE((*model)->write_pages(there));
+      fill(7);
+      const PageCopy back[] = {{.page = 9, .bytes = at(0)}, {.page = 5, .bytes = at(1)}, {.page = 0, .bytes = at(2)}};
+      ASSERT_TRUE((*model)->read_pages(back));
+      for (const auto& [page, value] : {std::pair{0, 3}, {1, 1}, {2, 2}}) {
+        EXPECT_TRUE(std::all_of(at(page), at(page) + bytes, [&](std::byte b) { return b == std::byte(value); }));
+      }
+      fake.fail_call(1, CUDA_ERROR_UNKNOWN);
+      EXPECT_EQ((*model)->read_pages(back).error().code, ErrorCode::kInternal);
+      EXPECT_EQ(fake.failed(), "cuMemcpyDtoHAsync");
+      fake.fail_call(3, CUDA_ERROR_UNKNOWN);
+      EXPECT_FALSE((*model)->write_pages(there));
+      EXPECT_EQ(fake.failed(), "cuStreamSynchronize");  // one wait for all
+      EXPECT_TRUE((*model)->write_pages(there));
+    }
+    expect_clean(fake, "at the end");
+  }
 }
 
 // Memory from none to plenty: a clear error or success, and the largest plan that fits can be found by trying.
