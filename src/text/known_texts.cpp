@@ -8,8 +8,9 @@
 namespace hearth {
 namespace {
 
-// Each prompt is compared with all of them, and a chat that forgets its oldest turns adds one with every turn.
-constexpr size_t kMostTexts = 64;
+constexpr size_t kLongBytes = size_t{8} << 10;  // of a text with its ids: about a thousand tokens
+// Of brief texts: each prompt is compared with all of them.
+constexpr size_t kMostBrief = 4096;
 
 size_t common_prefix(std::string_view a, std::string_view b) {
   constexpr size_t kBlock = 4096;  // memcmp is much faster than looking at each byte
@@ -50,39 +51,51 @@ void KnownTexts::add(std::span<const int32_t> ids, const Tokenizer& tokenizer) {
   }
   entry.text += utf8.finish();
   std::lock_guard lock(mutex_);
-  for (auto it = entries_.begin(); it != entries_.end();) {
-    if (entry.text.starts_with((*it)->text)) {
-      bytes_ -= (*it)->bytes();
-      it = entries_.erase(it);
-    } else {
-      ++it;
-    }
+  bool keep = entry.bytes() >= kLongBytes;
+  for (Age* age : {&brief_, &kept_}) {
+    std::erase_if(age->texts, [&](const std::shared_ptr<const Entry>& other) {
+      if (!entry.text.starts_with(other->text)) return false;
+      keep |= other->text.size() < entry.text.size() || age == &kept_;
+      age->bytes -= other->bytes();
+      return true;
+    });
   }
-  bytes_ += entry.bytes();
-  entries_.push_front(std::make_shared<const Entry>(std::move(entry)));
-  while (bytes_ > max_bytes_ || entries_.size() > kMostTexts) {
-    bytes_ -= entries_.back()->bytes();
-    entries_.pop_back();
+  Age& age = keep ? kept_ : brief_;
+  age.bytes += entry.bytes();
+  age.texts.push_front(std::make_shared<const Entry>(std::move(entry)));
+  while (kept_.bytes > max_bytes_ / 4 * 3) {
+    const size_t bytes = kept_.texts.back()->bytes();
+    brief_.texts.splice(brief_.texts.begin(), kept_.texts, std::prev(kept_.texts.end()));
+    kept_.bytes -= bytes;
+    brief_.bytes += bytes;
+  }
+  while (brief_.bytes + kept_.bytes > max_bytes_ || brief_.texts.size() > kMostBrief) {
+    brief_.bytes -= brief_.texts.back()->bytes();
+    brief_.texts.pop_back();
   }
 }
 
 size_t KnownTexts::bytes() const {
   std::lock_guard lock(mutex_);
-  return bytes_;
+  return brief_.bytes + kept_.bytes;
 }
 
 std::shared_ptr<const KnownTexts::Entry> KnownTexts::find(std::string_view text, size_t& common) {
   std::lock_guard lock(mutex_);
-  auto best = entries_.end();
+  Age* age = nullptr;
+  std::list<std::shared_ptr<const Entry>>::iterator best;
   common = 0;
-  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    const size_t length = common_prefix((*it)->text, text);
-    // Of equals the one that is nothing but this beginning: all of it can be taken over.
-    if (length > common || (length > 0 && length == common && (*it)->text.size() == length)) common = length, best = it;
+  for (Age* of : {&brief_, &kept_}) {
+    for (auto it = of->texts.begin(); it != of->texts.end(); ++it) {
+      const size_t length = common_prefix((*it)->text, text);
+      // Of equals the one that is nothing but this beginning: all of it can be taken over.
+      if (length < common || length == 0 || (length == common && (*it)->text.size() != length)) continue;
+      common = length, best = it, age = of;
+    }
   }
-  if (best == entries_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, best);
-  return entries_.front();
+  if (age == nullptr) return nullptr;
+  age->texts.splice(age->texts.begin(), age->texts, best);
+  return *best;
 }
 
 std::vector<int32_t> KnownTexts::encode(std::span<const TextSegment> segments, const Tokenizer& tokenizer) {

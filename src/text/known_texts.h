@@ -19,7 +19,9 @@ namespace hearth {
 // Safe from any thread; tokenizing blocks nobody.
 class KnownTexts {
  public:
-  // Forgets what was used longest ago when there are more than 64, or when texts and ids take more than `max_bytes`.
+  // Holds at most `max_bytes`, in two ages like the prefix cache: short texts that nothing continued go before long
+  // ones and those that did go on, each by last use. The latter have at most three quarters, the oldest of them age
+  // first.
   explicit KnownTexts(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   // Remembers a conversation; one that is its beginning is replaced.
@@ -31,6 +33,7 @@ class KnownTexts {
   std::vector<int32_t> encode(std::span<const TextSegment> segments, const Tokenizer& tokenizer);
 
   size_t bytes() const;
+  size_t max_bytes() const { return max_bytes_; }
 
  private:
   // A special token in a known text.
@@ -42,7 +45,13 @@ class KnownTexts {
     std::string text;
     std::vector<int32_t> ids;
     std::vector<Special> specials;
-    size_t bytes() const { return text.size() + ids.size() * sizeof(int32_t) + specials.size() * sizeof(Special); }
+    size_t bytes() const {
+      return sizeof(Entry) + text.size() + ids.size() * sizeof(int32_t) + specials.size() * sizeof(Special);
+    }
+  };
+  struct Age {
+    std::list<std::shared_ptr<const Entry>> texts;  // the latest first
+    size_t bytes = 0;
   };
 
   // The entry that shares the longest beginning with the text, now the latest; its length is `common`. nullptr: none.
@@ -50,8 +59,7 @@ class KnownTexts {
 
   const size_t max_bytes_;
   mutable std::mutex mutex_;
-  size_t bytes_ = 0;                                 // this and entries_: guarded by mutex_
-  std::list<std::shared_ptr<const Entry>> entries_;  // the latest first
+  Age brief_, kept_;  // guarded by mutex_
 };
 
 }  // namespace hearth

@@ -122,10 +122,58 @@ TEST_F(KnownTextsTest, ForgetsTheOldest) {
     EXPECT_LE(small.bytes(), 4000u);
   }
   EXPECT_GT(small.bytes(), 1000u);
-  for (int i = 0; i < 300; ++i) known_.add(tokenizer_->encode(turn("Question " + std::to_string(i))), *tokenizer_);
-  EXPECT_LT(known_.bytes(), 64u * 200);
   small.add(Ids(5000, 10), *tokenizer_);  // too large for all of it
   EXPECT_EQ(small.bytes(), 0u);
+}
+
+TEST_F(KnownTextsTest, OneOffChatsLeaveAConversationAlone) {
+  const std::string answer = "Hello there, friend";
+  const Ids seen = joined(tokenizer_->encode(turn("Hi")), spelled(answer));
+  std::vector<TextSegment> next = turn("Hi");
+  next.push_back({answer, false});
+  next.push_back({"<|im_end|>\n<|im_start|>user\n", true});
+  known_.add(seen, *tokenizer_);
+  const auto chat = [&](KnownTexts& known, int i) {
+    known.add(tokenizer_->encode(turn("Question " + std::to_string(i))), *tokenizer_);
+  };
+  for (int i = 0; i < 1000; ++i) chat(known_, i);
+  EXPECT_TRUE(starts_with(known_.encode(next, *tokenizer_), seen));
+
+  // Once it went on, whatever number of bytes come after it; and the next one finds a place too.
+  KnownTexts small(20000);
+  for (const char* question : {"Hi", "Good morning", "Good evening"}) {
+    const Ids first = joined(tokenizer_->encode(turn(question)), spelled(answer));
+    std::vector<TextSegment> later = turn(question);
+    later.push_back({answer, false});
+    later.push_back({"<|im_end|>\n<|im_start|>user\n", true});
+    small.add(first, *tokenizer_);
+    chat(small, -1);
+    const Ids second = small.encode(later, *tokenizer_);
+    small.add(second, *tokenizer_);
+    for (int i = 0; i < 1000; ++i) chat(small, i);
+    EXPECT_LE(small.bytes(), 20000u);
+    EXPECT_TRUE(starts_with(small.encode(later, *tokenizer_), first)) << question;
+  }
+}
+
+// Conversations that went on do not keep new ones out, however many they are.
+TEST_F(KnownTextsTest, OldConversationsGiveWay) {
+  KnownTexts small(20000);
+  for (int i = 0; i < 200; ++i) {
+    const std::string question = "Question " + std::to_string(i);
+    const Ids first = tokenizer_->encode(turn(question));
+    small.add(first, *tokenizer_);
+    const Ids second = joined(first, spelled("a longer answer than most"));
+    small.add(second, *tokenizer_);
+    ASSERT_LE(small.bytes(), 20000u);
+    std::vector<TextSegment> next = turn(question);
+    next.push_back({"a longer answer than most", false});
+    next.push_back({"<|im_end|>\n", true});
+    for (int other = 0; other < 5; ++other) {
+      small.add(tokenizer_->encode(turn("Unrelated " + std::to_string(i) + std::to_string(other))), *tokenizer_);
+    }
+    ASSERT_TRUE(starts_with(small.encode(next, *tokenizer_), second)) << i;
+  }
 }
 
 }  // namespace
