@@ -457,6 +457,28 @@ class Launch(unittest.TestCase):
             self.assertEqual(new, old)
             self.assertEqual(list(new), list(old))
 
+    def test_what_was_edited_since_is_kept_too(self):
+        path = self.home / ".config/opencode/opencode.json"
+        path.parent.mkdir(parents=True)
+        backup = lambda n: path.with_name(path.name + ".bak-hearth" + n)
+        path.write_text('{"edit": 0}')
+        edits = []
+        with MockServer() as server:
+            self.run_client(server, "opencode")
+            for edit in range(1, 6):
+                edits.append(json.dumps(json.loads(path.read_text()) | {"edit": edit}))
+                path.write_text(edits[-1])
+                self.run_client(server, "opencode")
+                self.assertEqual(json.loads(path.read_text())["edit"], edit)
+        self.assertEqual(backup("").read_text(), '{"edit": 0}')
+        self.assertEqual([backup(f".{n}").read_text() for n in (1, 2, 3)], edits[:-4:-1])
+        self.assertFalse(backup(".4").exists())
+        # What was kept last is not kept again.
+        path.write_text(edits[-1])
+        with MockServer() as server:
+            self.run_client(server, "opencode", "--context", "80000")
+        self.assertEqual([backup(f".{n}").read_text() for n in (1, 2, 3)], edits[:-4:-1])
+
     def test_new_files_are_private(self):
         with MockServer() as server:
             for name, place in (("opencode", ".config/opencode/opencode.json"), ("openclaw", ".openclaw/openclaw.json"), ("codex", ".codex/hearth.config.toml")):

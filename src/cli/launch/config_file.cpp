@@ -91,6 +91,32 @@ Result<std::string> with_block(const std::string& path, std::string_view text, s
 
 std::string toml_string(std::string_view text) { return server::dump(Json(std::string(text))); }
 
+namespace {
+
+// Beside the first.
+constexpr int kMostBackups = 3;
+
+Result<void> keep_backup(const std::string& path, const std::string& text) {
+  const std::string first = path + ".bak-hearth";
+  const auto numbered = [&](int n) { return fmt::format("{}.{}", first, n); };
+  std::error_code error;
+  const bool more = fs::exists(first, error);
+  const std::string latest = fs::exists(numbered(1), error) ? numbered(1) : first;
+  HEARTH_ASSIGN(const std::string kept, text_if_any(latest));
+  if (more && kept == text) return {};
+  for (int n = kMostBackups; more && n > 1; --n) {
+    if (fs::exists(numbered(n - 1), error)) fs::rename(numbered(n - 1), numbered(n), error);
+    if (error) return fail(ErrorCode::kIo, "cannot rename {}: {}", numbered(n - 1), error.message());
+  }
+  const std::string backup = more ? numbered(1) : first;
+  fs::copy_file(path, backup, fs::copy_options::overwrite_existing, error);
+  if (error) return fail(ErrorCode::kIo, "cannot keep {} as {}: {}", path, backup, error.message());
+  note("{} as it was is now {}\n", path, backup);
+  return {};
+}
+
+}  // namespace
+
 Result<void> write_config(const ConfigFile& file) {
   const fs::path path(file.path);
   std::error_code error;
@@ -98,12 +124,7 @@ Result<void> write_config(const ConfigFile& file) {
   HEARTH_ASSIGN(const std::string before, text_if_any(file.path));
   if (exists && before == file.text) return {};
   if (exists) {
-    const std::string backup = file.path + ".bak-hearth";
-    if (!fs::exists(backup, error)) {
-      fs::copy_file(path, backup, error);
-      if (error) return fail(ErrorCode::kIo, "cannot keep {} as {}: {}", file.path, backup, error.message());
-      note("{} as it was is now {}\n", file.path, backup);
-    }
+    HEARTH_TRY(keep_backup(file.path, before));
   } else {
     fs::create_directories(path.parent_path(), error);
     if (error) return fail(ErrorCode::kIo, "cannot make the folder of {}: {}", file.path, error.message());

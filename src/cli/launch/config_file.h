@@ -42,8 +42,9 @@ Result<std::string> with_block(const std::string& path, std::string_view text, s
 // A TOML string: its escapes are those of JSON.
 std::string toml_string(std::string_view text);
 
-// Writes the file and, once, keeps what was there before as PATH.bak-hearth. Says what it did on stderr. Nothing
-// happens when the file holds this text already.
+// Writes the file and keeps what was there before: the first time as PATH.bak-hearth, which stays, later as
+// PATH.bak-hearth.1 when it is something else than was kept last; older ones become .2 and .3 and go then. Says what it
+// did on stderr. Nothing happens when the file holds this text already.
 Result<void> write_config(const ConfigFile& file);
 
 }  // namespace hearth::cli
