@@ -169,11 +169,14 @@ Answer<void> take_request(const Parser::value_type& message, HttpRequest& reques
 
 }  // namespace
 
-Connection::Outcome Connection::read(HttpRequest& request, ApiError& error) {
+Connection::Outcome Connection::read(HttpRequest& request, ApiError& error, const Admit& admit) {
+  request = {};
+  all_body_bytes_ -= std::exchange(own_body_bytes_, 0);
   Parser parser;
   const auto refused = [&](ApiError e) {
     error = std::move(e);
     request = {};
+    all_body_bytes_ -= std::exchange(own_body_bytes_, 0);
     // Whose form the error has is known by the path.
     if (!parser.get().target().empty()) (void)take_request(parser.get(), request);
     return Outcome::kRefused;
@@ -181,7 +184,7 @@ Connection::Outcome Connection::read(HttpRequest& request, ApiError& error) {
   parser.eager(true);
   parser.header_limit(static_cast<uint32_t>(limits_.header_bytes));
   parser.body_limit(limits_.body_bytes);
-  bool continued = false, in_body = false;
+  bool admitted = false, continued = false, in_body = false;
   size_t body_received = 0;
   Socket::Clock::time_point body_start;
   idle_ = received_.empty();
@@ -197,6 +200,21 @@ Connection::Outcome Connection::read(HttpRequest& request, ApiError& error) {
       }
       if (in_body) body_received += used;
       if (ec && ec != beast::http::error::need_more) return refused(parse_error(ec, limits_));
+      if (parser.is_header_done() && !parser.is_done() && !admitted && admit) {
+        admitted = true;
+        if (auto ok = take_request(parser.get(), request); !ok) return refused(std::move(ok).error());
+        if (auto ok = admit(request); !ok) return refused(std::move(ok).error());
+      }
+      const size_t more = parser.get().body().size() - own_body_bytes_;
+      own_body_bytes_ += more;
+      if (more > 0 && all_body_bytes_.fetch_add(more) + more > limits_.all_body_bytes) {
+        ApiError full = refuse(Refusal::kOverloaded,
+                               fmt::format("the requests that the server has in hand are {} MiB, more than it takes at "
+                                           "a time; try again later",
+                                           limits_.all_body_bytes >> 20));
+        full.retry_seconds = 5;
+        return refused(std::move(full));
+      }
       if (parser.is_done()) break;
       // With what is left of it in hand, the parser may go on at once.
       if (!ec && used > 0 && !received_.empty()) continue;

@@ -18,10 +18,12 @@ namespace hearth::server {
 struct HttpLimits {
   size_t header_bytes = size_t{64} << 10;
   size_t body_bytes = size_t{64} << 20;
-  double idle_seconds = 75;    // between requests
-  double header_seconds = 10;  // from the first byte of a request to the end of its headers
-  double body_seconds = 30;    // for a body, and one more for each 16 KiB of it
-  double write_seconds = 30;   // until the client takes what is sent
+  size_t all_body_bytes = size_t{256} << 20;  // of the requests of all connections that are read or answered
+  double idle_seconds = 75;                   // between requests
+  double header_seconds = 10;                 // from the first byte of a request to the end of its headers
+  double body_seconds = 30;                   // for a body, and one more for each 16 KiB of it
+  double write_seconds = 30;                  // until the client takes what is sent
+  double keepalive_seconds = 10;              // of silence, after which an answer that is streamed says something
 };
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
@@ -75,12 +77,18 @@ Socket::Clock::duration seconds(double s);
 // The requests of one connection.
 class Connection {
  public:
-  Connection(int fd, const HttpLimits& limits) : socket_(fd), limits_(limits) {}
+  // `body_bytes`: held by all connections; shared between them, and outlives this one.
+  Connection(int fd, const HttpLimits& limits, std::atomic<size_t>& body_bytes)
+      : socket_(fd), limits_(limits), all_body_bytes_(body_bytes) {}
+  ~Connection() { all_body_bytes_ -= own_body_bytes_; }
 
   enum class Outcome : uint8_t { kRequest, kClosed, kRefused };
-  // Blocks for the next request. kRefused: it was malformed, too large or too slow; `error` says so, and the connection
-  // cannot go on after the answer.
-  Outcome read(HttpRequest& request, ApiError& error);
+  // Of a request whose body is not read: may it go on?
+  using Admit = std::function<Answer<void>(const HttpRequest&)>;
+  // Blocks for the next request; the body of the last is given up. kRefused: it was malformed, too large, too slow or
+  // not admitted; `error` says so, and the connection cannot go on after the answer. A request that came as a whole is
+  // admitted by whoever answers it.
+  Outcome read(HttpRequest& request, ApiError& error, const Admit& admit = {});
 
   Socket& socket() { return socket_; }
   const HttpLimits& limits() const { return limits_; }
@@ -91,6 +99,8 @@ class Connection {
   Socket socket_;
   HttpLimits limits_;
   std::string received_;  // what was read beyond the last request
+  std::atomic<size_t>& all_body_bytes_;
+  size_t own_body_bytes_ = 0;  // of them
   std::atomic<bool> idle_ = true;
 };
 
@@ -102,6 +112,7 @@ class Exchange {
   Exchange(Connection& connection, const HttpRequest& request, const std::atomic<bool>& abandoned, Log log = {});
 
   const HttpRequest& request() const { return request_; }
+  const HttpLimits& limits() const { return connection_.limits(); }
   const std::string& id() const { return id_; }
 
   // A header of the answer, before it starts.

@@ -22,14 +22,14 @@
 namespace hearth::server {
 namespace {
 
-// What a connection beyond the limit gets.
-std::string busy_answer() {
-  constexpr std::string_view kBody =
-      R"({"error":{"message":"too many connections; try again later","type":"overloaded_error","code":"overloaded"}})";
-  return fmt::format(
-      "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\nContent-Type: application/json\r\n"
-      "Content-Length: {}\r\n\r\n{}",
-      kBody.size(), kBody);
+// Connections beyond the limit that are told so in the form of what they ask for; others are closed.
+constexpr int64_t kMostTurnedAway = 64;
+constexpr double kTurnAwaySeconds = 2;  // to say what they ask for
+
+ApiError too_many_connections() {
+  ApiError error = refuse(Refusal::kOverloaded, "too many connections; try again later");
+  error.retry_seconds = 2;
+  return error;
 }
 
 bool is_loopback_address(const sockaddr* address) {
@@ -58,6 +58,11 @@ bool is_loopback_name(std::string_view name) {
   if (equal_ignoring_case(name, "localhost") || name == "::1") return true;
   in_addr address{};
   return ::inet_pton(AF_INET, std::string(name).c_str(), &address) == 1 && (ntohl(address.s_addr) >> 24) == 127;
+}
+
+// What browsers ask before a page's request goes out.
+bool is_preflight(const HttpRequest& request) {
+  return request.method == "OPTIONS" && !request.header("Origin").empty();
 }
 
 // Takes as long for a wrong key as for the right one, whatever they have in common.
@@ -182,14 +187,15 @@ void Server::accept_one(int listener) {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
 
   std::unique_lock lock(mutex_);
-  if (std::ssize(clients_) >= options_.max_connections) {
+  const bool crowded = std::ssize(clients_) >= options_.max_connections;
+  if (std::ssize(clients_) >= options_.max_connections + kMostTurnedAway) {
     lock.unlock();
-    const std::string busy = busy_answer();
-    [[maybe_unused]] ssize_t sent = ::send(fd, busy.data(), busy.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     ::close(fd);
     return;
   }
-  const auto client = clients_.emplace(clients_.end(), fd, options_.limits);
+  HttpLimits limits = options_.limits;
+  if (crowded) limits.idle_seconds = limits.header_seconds = std::min(limits.header_seconds, kTurnAwaySeconds);
+  const auto client = clients_.emplace(clients_.end(), fd, limits, body_bytes_);
   lock.unlock();
   const auto leave = [this, client] {
     std::lock_guard guard(mutex_);
@@ -197,8 +203,8 @@ void Server::accept_one(int listener) {
     left_.notify_all();
   };
   auto started = guarded("start a thread", [&]() -> Result<void> {
-    std::thread([this, client, leave] {
-      serve(client->connection);
+    std::thread([this, client, leave, crowded] {
+      serve(client->connection, crowded);
       leave();
     }).detach();
     return {};
@@ -240,11 +246,16 @@ int64_t Server::connections() const {
 
 // ---- requests ----
 
-void Server::serve(Connection& connection) {
+void Server::serve(Connection& connection, bool crowded) {
   HttpRequest request;
+  const auto admit_body = [&](const HttpRequest& head) -> Answer<void> {
+    HEARTH_TRY(admit(head));
+    if (crowded) return too_many_connections();
+    return {};
+  };
   while (!draining_) {
     ApiError error;
-    const Connection::Outcome outcome = connection.read(request, error);
+    const Connection::Outcome outcome = connection.read(request, error, admit_body);
     if (outcome == Connection::Outcome::kClosed) return;
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&] {
@@ -253,14 +264,20 @@ void Server::serve(Connection& connection) {
     Exchange exchange(connection, request, abandoned_, [&](const Exchange& e, std::string_view fields) {
       log_line(e, fmt::format("seconds={:.3f} {}", seconds(), fields));
     });
-    if (draining_) exchange.close_after();
+    const std::string_view origin = request.header("Origin");
+    if (!origin.empty() && allowed_origin(request)) {
+      exchange.header("Access-Control-Allow-Origin", std::string(origin));
+      exchange.header("Vary", "Origin");
+    }
+    if (draining_ || crowded) exchange.close_after();
     if (outcome == Connection::Outcome::kRefused) {
       exchange.close_after();
       refuse_with(exchange, error);
     } else {
       std::optional<ApiError> failed;
       auto guard = guarded("answer a request", [&]() -> Result<void> {
-        if (auto ok = answer(exchange); !ok) failed = std::move(ok).error();
+        auto ok = crowded && !is_open(request) ? admit_body(request) : answer(exchange);
+        if (!ok) failed = std::move(ok).error();
         return {};
       });
       if (!guard) failed = to_api_error(std::move(guard).error());
@@ -273,18 +290,18 @@ void Server::serve(Connection& connection) {
 }
 
 Answer<void> Server::answer(Exchange& exchange) {
-  HEARTH_ASSIGN(const bool admitted, admit(exchange));
-  if (!admitted) return {};
-  std::string other_methods;
-  const Route* route = find(exchange.request(), other_methods);
   const HttpRequest& request = exchange.request();
-  // A missing key is told before what exists and what does not.
-  if (!(route != nullptr && route->open) && !has_key(request)) {
-    exchange.header("WWW-Authenticate", "Bearer");
-    return refuse(Refusal::kUnauthorized,
-                  "this server asks for an API key: Authorization: Bearer KEY or x-api-key: KEY");
+  HEARTH_TRY(admit(request));
+  if (is_preflight(request)) {
+    exchange.header("Access-Control-Allow-Methods", "GET, POST, DELETE, HEAD, OPTIONS");
+    const std::string_view headers = request.header("Access-Control-Request-Headers");
+    if (!headers.empty()) exchange.header("Access-Control-Allow-Headers", std::string(headers));
+    exchange.header("Access-Control-Max-Age", "600");
+    exchange.respond(204, "", "");
+    return {};
   }
-  if (route != nullptr) return route->handler(exchange);
+  std::string other_methods;
+  if (const Route* route = find(request, other_methods)) return route->handler(exchange);
   if (!other_methods.empty()) {
     exchange.header("Allow", other_methods);
     return refuse(Refusal::kMethod, fmt::format("{} takes {}, not {}", request.path, other_methods, request.method));
@@ -292,29 +309,25 @@ Answer<void> Server::answer(Exchange& exchange) {
   return refuse(Refusal::kNotFound, fmt::format("there is nothing at {}{}", request.path, directory_));
 }
 
-// Hosts and origins, and what browsers ask beforehand.
-Answer<bool> Server::admit(Exchange& exchange) {
-  const HttpRequest& request = exchange.request();
+Answer<void> Server::admit(const HttpRequest& request) const {
   if (!allowed_host(request)) {
     return refuse(Refusal::kForbidden,
                   "the Host header names another machine than this one; a server that others may name must be started "
                   "with --host");
   }
-  const std::string_view origin = request.header("Origin");
-  if (origin.empty()) return true;
-  if (!allowed_origin(request)) {
+  if (!request.header("Origin").empty() && !allowed_origin(request)) {
     return refuse(Refusal::kForbidden,
                   "web pages of this origin may not use this server; --allow-origin ORIGIN lets them");
   }
-  exchange.header("Access-Control-Allow-Origin", std::string(origin));
-  exchange.header("Vary", "Origin");
-  if (request.method != "OPTIONS") return true;
-  exchange.header("Access-Control-Allow-Methods", "GET, POST, DELETE, HEAD, OPTIONS");
-  const std::string_view headers = request.header("Access-Control-Request-Headers");
-  if (!headers.empty()) exchange.header("Access-Control-Allow-Headers", std::string(headers));
-  exchange.header("Access-Control-Max-Age", "600");
-  exchange.respond(204, "", "");
-  return false;
+  // A missing key is told before what exists and what does not.
+  if (is_preflight(request) || is_open(request) || has_key(request)) return {};
+  return refuse(Refusal::kUnauthorized, "this server asks for an API key: Authorization: Bearer KEY or x-api-key: KEY");
+}
+
+bool Server::is_open(const HttpRequest& request) const {
+  std::string other_methods;
+  const Route* route = find(request, other_methods);
+  return route != nullptr && route->open;
 }
 
 const Route* Server::find(const HttpRequest& request, std::string& other_methods) const {
@@ -333,6 +346,7 @@ const Route* Server::find(const HttpRequest& request, std::string& other_methods
 
 void Server::refuse_with(Exchange& exchange, const ApiError& error) {
   if (error.kind == Refusal::kOverloaded) exchange.close_after();  // its connection is wanted by others
+  if (error.kind == Refusal::kUnauthorized) exchange.header("WWW-Authenticate", "Bearer");
   if (error.retry_seconds > 0) exchange.header("Retry-After", std::to_string(error.retry_seconds));
   exchange.note_text("error", error.message);
   for (const auto& [prefix, form] : error_forms_) {

@@ -61,20 +61,26 @@ class Server {
   void stop();
 
   int64_t connections() const;
+  // Of the bodies of requests that are read or answered.
+  size_t body_bytes() const { return body_bytes_; }
+  const HttpLimits& limits() const { return options_.limits; }
 
  private:
   struct Client {
-    Client(int fd, const HttpLimits& limits) : connection(fd, limits) {}
+    Client(int fd, const HttpLimits& limits, std::atomic<size_t>& body_bytes) : connection(fd, limits, body_bytes) {}
     Connection connection;
   };
 
   void accept_loop();
   void accept_one(int listener);
-  void serve(Connection& connection);
+  // `crowded`: it is one connection too many, and hears that for all but what needs no key.
+  void serve(Connection& connection, bool crowded);
   Answer<void> answer(Exchange& exchange);
-  Answer<bool> admit(Exchange& exchange);  // false: it was answered
+  // Host, origin and key.
+  Answer<void> admit(const HttpRequest& request) const;
   void refuse_with(Exchange& exchange, const ApiError& error);
   const Route* find(const HttpRequest& request, std::string& other_methods) const;
+  bool is_open(const HttpRequest& request) const;  // asks for no key
   bool allowed_host(const HttpRequest& request) const;
   bool allowed_origin(const HttpRequest& request) const;
   bool has_key(const HttpRequest& request) const;
@@ -94,6 +100,7 @@ class Server {
 
   mutable std::mutex mutex_;
   std::condition_variable left_;
+  std::atomic<size_t> body_bytes_ = 0;
   std::list<Client> clients_;  // guarded by mutex_; each is removed by its thread
 };
 

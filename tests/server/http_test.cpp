@@ -18,11 +18,12 @@ class Http : public testing::Test {
     client_ = ends[0];
     limits_ = {.header_bytes = 1024,
                .body_bytes = 4096,
+               .all_body_bytes = 6000,
                .idle_seconds = 0.3,
                .header_seconds = 0.3,
                .body_seconds = 0.3,
                .write_seconds = 0.3};
-    connection_ = std::make_unique<Connection>(ends[1], limits_);
+    connection_ = std::make_unique<Connection>(ends[1], limits_, body_bytes_);
   }
   void TearDown() override {
     if (client_ >= 0) ::close(client_);
@@ -48,6 +49,7 @@ class Http : public testing::Test {
 
   int client_ = -1;
   HttpLimits limits_;
+  std::atomic<size_t> body_bytes_ = 0;
   std::unique_ptr<Connection> connection_;
   HttpRequest request_;
   ApiError error_;
@@ -100,6 +102,50 @@ TEST_F(Http, AnswersExpectContinue) {
   writer.join();
   ASSERT_EQ(outcome, Outcome::kRequest);
   EXPECT_EQ(request_.body, "ok");
+}
+
+// Who may not ask sends no body: the answer comes before it, without "100 Continue".
+TEST_F(Http, AsksWhoeverAdmitsBeforeTheBody) {
+  send("POST /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  std::string path;
+  const auto refuse_all = [&](const HttpRequest& head) -> Answer<void> {
+    path = head.path;
+    return refuse(Refusal::kUnauthorized, "no key");
+  };
+  EXPECT_EQ(connection_->read(request_, error_, refuse_all), Outcome::kRefused);
+  EXPECT_EQ(error_.kind, Refusal::kUnauthorized);
+  EXPECT_EQ(path, "/a");
+  EXPECT_EQ(request_.path, "/a");
+  EXPECT_EQ(received(), "");
+}
+
+TEST_F(Http, HoldsNoMoreOfAllBodiesThanItMay) {
+  const auto post = [](size_t bytes, size_t sent) {
+    return fmt::format("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{}", bytes, std::string(sent, 'x'));
+  };
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  Connection other(ends[1], limits_, body_bytes_);
+  HttpRequest held;
+  const std::string first = post(4000, 4000);
+  ASSERT_EQ(::send(ends[0], first.data(), first.size(), 0), std::ssize(first));
+  ASSERT_EQ(other.read(held, error_), Outcome::kRequest);
+  EXPECT_EQ(body_bytes_, 4000u);
+  send(post(3000, 3000));
+  EXPECT_EQ(read(), Outcome::kRefused);
+  EXPECT_EQ(error_.kind, Refusal::kOverloaded);
+  EXPECT_GT(error_.retry_seconds, 0);
+  EXPECT_EQ(body_bytes_, 4000u);
+  EXPECT_EQ(other.read(held, error_), Outcome::kClosed);  // the answer was given
+  EXPECT_EQ(body_bytes_, 0u);
+  EXPECT_TRUE(held.body.empty());
+  TearDown();
+  SetUp();
+  send(post(3000, 3000));
+  EXPECT_EQ(read(), Outcome::kRequest);
+  connection_.reset();
+  EXPECT_EQ(body_bytes_, 0u);
+  ::close(ends[0]);
 }
 
 TEST_F(Http, RefusesWhatIsMalformedOrTooLarge) {

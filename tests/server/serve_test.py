@@ -1049,6 +1049,55 @@ class Keys(Served):
         for path in ("/health", "/", "/api/hello"):
             self.assertEqual(self.server.get(path)[0], 200, path)
 
+    def test_who_may_not_ask_sends_no_body(self):
+        for path, headers, status in (("/v1/messages", "", b"401"), ("/api/chat", "x-api-key: nothing\r\n", b"401"),
+                                      ("/tokenize", "Origin: https://evil.example\r\nx-api-key: secret-1\r\n", b"403")):
+            answer = self.server.raw(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n{headers}"
+                                     "Content-Length: 50000000\r\n\r\n".encode())
+            self.assertIn(status, answer.split(b"\r\n")[0], path)
+        memory = self.memory()
+        senders = [self.server.socket() for _ in range(4)]
+        for s in senders:
+            s.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000000\r\n\r\n")
+            try:
+                for _ in range(50):
+                    s.sendall(bytes(1 << 20))
+            except OSError:
+                pass
+        self.assertLess(self.memory() - memory, 40 << 20)
+        for s in senders:
+            s.close()
+
+    def memory(self):
+        return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.server.process.pid}/status").read_text())[1]) << 10
+
+    def test_bodies_of_all_connections_have_a_limit(self):
+        """256 MiB, of 64 MiB each."""
+        memory = self.memory()
+        head = "POST {} HTTP/1.1\r\nHost: localhost\r\nx-api-key: secret-1\r\nContent-Length: {}\r\n\r\n"
+        senders = []
+        for _ in range(4):
+            senders.append(self.server.socket())
+            senders[-1].sendall(head.format("/tokenize", 64 << 20).encode())
+            for _ in range(63):
+                senders[-1].sendall(bytes(1 << 20))
+        wait_until(lambda: self.memory() - memory > 240 << 20)
+        for path, status in (("/v1/chat/completions", b"503"), ("/v1/messages", b"529"), ("/api/chat", b"503")):
+            with self.server.socket() as s:
+                s.sendall(head.format(path, 32 << 20).encode())
+                try:
+                    for _ in range(32):
+                        s.sendall(bytes(1 << 20))
+                except OSError:
+                    pass
+                answer = receive_all(s)
+            self.assertIn(status, answer.split(b"\r\n")[0], answer)
+            self.assertIn(b"Retry-After: 5", answer)
+        for s in senders:
+            s.close()
+        wait_until(lambda: self.memory() - memory < 100 << 20)
+        self.assertEqual(self.server.post("/tokenize", "{}", headers={"x-api-key": "secret-1"})[0], 400)
+
     def test_hosts(self):
         key = {"x-api-key": "secret-1"}
         for host in ("localhost", "localhost:1", "127.0.0.1:8080", "[::1]:80", "LOCALHOST", "127.1.2.3"):
@@ -1067,6 +1116,30 @@ class Keys(Served):
         for origin in ("https://evil.example", "null", "http://localhost.evil.example", "https://chat.example.evil", "file://", "http://[::1].evil.example", "http://localhost:80.evil.example"):
             status, headers, _ = self.server.get("/v1/models", headers={"Origin": origin} | key)
             self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (403, None), origin)
+
+
+class Crowded(Served):
+    ARGS = ("--max-connections", "2")
+
+    def test_one_connection_too_many_hears_it_in_its_own_form(self):
+        held = [self.server.socket() for _ in range(2)]
+        forms = {"/v1/chat/completions": (503, lambda body: body["error"]["code"] == "overloaded"),
+                 "/v1/messages": (529, lambda body: body["type"] == "error" and body["error"]["type"] == "overloaded_error"),
+                 "/api/chat": (503, lambda body: "too many connections" in body["error"])}
+        for path, (wanted, form) in forms.items():
+            status, headers, body = self.server.post(path, {"messages": HI, "max_tokens": 2})
+            self.assertEqual(status, wanted, body)
+            self.assertTrue(form(body), body)
+            self.assertEqual((headers["Retry-After"], headers["Connection"]), ("2", "close"))
+        self.assertEqual(self.server.get("/health")[::2], (200, {"status": "ok"}))
+        self.assertEqual(self.server.get("/v1/models")[0], 503)
+        with self.server.socket() as silent:  # is not waited for long
+            start = time.time()
+            self.assertEqual(receive_all(silent), b"")
+            self.assertLess(time.time() - start, 6)
+        for s in held:
+            s.close()
+        wait_until(lambda: self.server.get("/v1/models")[0] == 200)
 
 
 class SeveralModels(unittest.TestCase):
