@@ -320,24 +320,34 @@ std::string random_id(std::string_view prefix) {
 struct ChatRun::Impl {
   std::shared_ptr<ServedModel> model;
   Clock::time_point start = Clock::now();
-  std::vector<int32_t> prompt;
-  Request base;  // without a prompt
+  std::vector<std::vector<int32_t>> prompts;
+  Request base;         // without a prompt
+  bool seeded = false;  // the client chose the seed
   std::string prompt_text;
   std::string tools_json;
   bool chat = false;
   bool one_call = false;
   bool prompt_logprobs = false;
-  int64_t thinking_budget = 0;  // tokens
-  std::vector<Running> answers;
-  std::optional<Places> places;  // one of each
+  int64_t thinking_budget = 0;   // tokens
+  size_t n = 1;                  // answers to each prompt
+  std::vector<Running> answers;  // [prompts, n]
+  size_t begun = 0;              // prompts whose first answer was submitted
+  std::optional<Places> places;  // which the answers share
 
-  // Takes the places of all answers, or refuses.
-  Answer<void> enter(int64_t n) {
-    HEARTH_ASSIGN(Places taken, Places::take(model, n));
+  const std::vector<int32_t>& prompt_of(size_t answer) const { return prompts[answer / n]; }
+
+  // Takes the places of all answers, or refuses. Those to one prompt run at the same time; with several prompts the
+  // answers take no more places than the engine runs at once, and follow each other in them.
+  Answer<void> enter(int64_t answers_each) {
+    n = static_cast<size_t>(answers_each);
+    const int64_t all = std::ssize(prompts) * answers_each;
+    const int64_t wanted = std::max(answers_each, std::min(all, model->options.max_sequences));
+    HEARTH_ASSIGN(Places taken, Places::take(model, wanted));
     places.emplace(std::move(taken));
-    answers.resize(static_cast<size_t>(n));
-    for (Running& answer : answers) {
-      answer.usage.prompt_tokens = std::ssize(prompt);
+    answers.resize(static_cast<size_t>(all));
+    for (size_t i = 0; i < answers.size(); ++i) {
+      Running& answer = answers[i];
+      answer.usage.prompt_tokens = std::ssize(prompt_of(i));
       if (chat) answer.parser = model->text().parse_output({.tools_json = tools_json, .prompt_text = prompt_text});
     }
     return {};
@@ -346,9 +356,9 @@ struct ChatRun::Impl {
   Answer<void> submit(size_t index) {
     Running& answer = answers[index];
     Request request = base;
-    request.prompt = prompt;
-    request.sampling.seed += index;
-    request.prompt_logits = prompt_logprobs && index == 0;
+    request.prompt = prompt_of(index);
+    request.sampling.seed += seeded ? index % n : index;
+    request.prompt_logits = prompt_logprobs && index % n == 0;
     HEARTH_ASSIGN(answer.generation, model->engine->submit(std::move(request)));
     return {};
   }
@@ -367,7 +377,7 @@ struct ChatRun::Impl {
     answer.resumed = true;
     Request request = base;
     if (request.max_tokens >= 0) request.max_tokens -= answer.sampled;
-    request.prompt = prompt;
+    request.prompt = prompt_of(static_cast<size_t>(index));
     request.prompt.insert(request.prompt.end(), answer.tokens.begin(), answer.tokens.end());
     request.prompt.insert(request.prompt.end(), marker_tokens.begin(), marker_tokens.end());
     request.sampling.seed += static_cast<uint64_t>(index);
@@ -449,6 +459,7 @@ struct ChatRun::Impl {
 
   void prompt_logits(int64_t index, const PromptLogits& logits, ChatSink& sink) {
     Running& answer = answers[static_cast<size_t>(index)];
+    const std::vector<int32_t>& prompt = prompt_of(static_cast<size_t>(index));
     const auto vocab = static_cast<size_t>(model->text().vocab_size());
     for (int64_t row = 0; row < logits.rows; ++row) {
       const auto next = static_cast<size_t>(logits.position + row + 1);
@@ -511,7 +522,7 @@ struct ChatRun::Impl {
   // The next turn of this conversation brings the answer back as text: it is to get the ids that are cached.
   void remember(const Running& answer) {
     if (!chat || answer.tokens.empty() || model->options.deterministic) return;
-    std::vector<int32_t> all = prompt;
+    std::vector<int32_t> all = prompts[0];
     all.insert(all.end(), answer.tokens.begin(), answer.tokens.end());
     model->text().remember(all);
   }
@@ -534,11 +545,20 @@ struct ChatRun::Impl {
     return {};
   }
 
-  // Sends out the answers beside the first once its prompt is in the cache for them.
-  Answer<void> submit_others() {
-    if (answers.size() == 1 || answers[1].generation || answers[1].done) return {};
-    if (!answers[0].done && answers[0].usage.first_token_seconds < 0) return {};
-    for (size_t i = 1; i < answers.size(); ++i) HEARTH_TRY(submit(i));
+  // Sends out what there are places for: prompts in their order, and the answers beside the first of each once the
+  // prompt is in the cache for them.
+  Answer<void> submit_next() {
+    size_t open = 0;  // prompts with answers to come
+    for (size_t i = 0; i < begun * n; i += n) {
+      const auto own = std::span(answers).subspan(i, n);
+      if (!std::ranges::all_of(own, &Running::done)) ++open;
+      if (n == 1 || own[1].generation || own[1].done) continue;
+      if (!own[0].done && own[0].usage.first_token_seconds < 0) continue;
+      for (size_t other = 1; other < n; ++other) HEARTH_TRY(submit(i + other));
+    }
+    for (; begun < prompts.size() && (open + 1) * n <= static_cast<size_t>(places->count()); ++begun, ++open) {
+      HEARTH_TRY(submit(begun * n));
+    }
     return {};
   }
 
@@ -580,7 +600,7 @@ struct ChatRun::Impl {
         ++open;
         if (first_open < 0 && answer.generation) first_open = i;
       }
-      HEARTH_TRY(submit_others());
+      HEARTH_TRY(submit_next());
       if (open == 0) return {};
       if (!sink.alive()) {
         cancel(sink);
@@ -598,7 +618,7 @@ struct ChatRun::Impl {
 ChatRun::ChatRun(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ChatRun::~ChatRun() = default;
 const ServedModel& ChatRun::model() const { return *impl_->model; }
-const std::vector<int32_t>& ChatRun::prompt() const { return impl_->prompt; }
+const std::vector<int32_t>& ChatRun::prompt() const { return impl_->prompts[0]; }
 
 Answer<void> ChatRun::run(ChatSink& sink) {
   Answer<void> result = impl_->run(sink);
@@ -615,6 +635,13 @@ AnswerUsage ChatRun::usage() const {
   AnswerUsage sum = impl_->answers[0].usage;
   for (size_t i = 1; i < impl_->answers.size(); ++i) {
     const AnswerUsage& usage = impl_->answers[i].usage;
+    if (i % impl_->n == 0) {  // the answers to a prompt read it once
+      sum.prompt_tokens += usage.prompt_tokens;
+      sum.cached_tokens += usage.cached_tokens;
+      sum.computed_tokens += usage.computed_tokens;
+      sum.queue_seconds = std::max(sum.queue_seconds, usage.queue_seconds);
+      sum.prefill_seconds = std::max(sum.prefill_seconds, usage.prefill_seconds);
+    }
     sum.generated_tokens += usage.generated_tokens;
     sum.reasoning_tokens += usage.reasoning_tokens;
     sum.decode_seconds = std::max(sum.decode_seconds, usage.decode_seconds);
@@ -634,18 +661,19 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::chat(std::shared_ptr<ServedModel> mode
   impl->model = model;
   impl->chat = true;
   HEARTH_ASSIGN(impl->base, make_request(request.limits, *model));
+  impl->seeded = request.limits.sampling.seed.has_value();
   HEARTH_ASSIGN(Conversation conversation, make_conversation(*model, request));
   HEARTH_ASSIGN(Prompt prompt, text.render(conversation.json, conversation.options));
-  impl->prompt = std::move(request.context);
-  impl->prompt.insert(impl->prompt.end(), prompt.tokens.begin(), prompt.tokens.end());
+  std::vector<int32_t>& tokens = impl->prompts.emplace_back(std::move(request.context));
+  tokens.insert(tokens.end(), prompt.tokens.begin(), prompt.tokens.end());
   impl->one_call = !request.parallel_tool_calls;
   impl->prompt_text = std::move(prompt.text);
   impl->tools_json = std::move(conversation.tools_json);
-  HEARTH_TRY(check_length(std::ssize(impl->prompt), impl->base.max_tokens, *model));
-  if (impl->prompt.empty()) return invalid("messages", "messages: the prompt that they make is empty");
+  HEARTH_TRY(check_length(std::ssize(tokens), impl->base.max_tokens, *model));
+  if (tokens.empty()) return invalid("messages", "messages: the prompt that they make is empty");
   impl->base.special_text = true;
 
-  const int64_t left = model->model->info().sequence_tokens - std::ssize(impl->prompt);
+  const int64_t left = model->model->info().sequence_tokens - std::ssize(tokens);
   const int64_t most = impl->base.max_tokens < 0 ? left : std::min(left, impl->base.max_tokens);
   impl->thinking_budget = request.thinking_budget.value_or(most / 2);
 
@@ -665,7 +693,7 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::chat(std::shared_ptr<ServedModel> mode
     if (parser->in_reasoning()) impl->base.constraint.after = text.output_markers().reasoning_close;
   }
   HEARTH_TRY(impl->enter(request.limits.n));
-  HEARTH_TRY(impl->submit(0));
+  HEARTH_TRY(impl->submit_next());
   return std::unique_ptr<ChatRun>(new ChatRun(std::move(impl)));
 }
 
@@ -673,15 +701,18 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::completion(std::shared_ptr<ServedModel
   auto impl = std::make_unique<Impl>();
   impl->model = model;
   HEARTH_ASSIGN(impl->base, make_request(request.limits, *model));
-  impl->prompt = std::move(request.prompt);
-  if (impl->prompt.empty()) return invalid("prompt", "prompt: it is empty; it must have at least one token");
-  HEARTH_TRY(check_length(std::ssize(impl->prompt), impl->base.max_tokens, *model));
+  impl->seeded = request.limits.sampling.seed.has_value();
+  impl->prompts = std::move(request.prompts);
+  for (const std::vector<int32_t>& prompt : impl->prompts) {
+    if (prompt.empty()) return invalid("prompt", "prompt: it is empty; it must have at least one token");
+    HEARTH_TRY(check_length(std::ssize(prompt), impl->base.max_tokens, *model));
+  }
   if (request.limits.format) {
     HEARTH_ASSIGN(impl->base.constraint.grammar, compile(*model, *request.limits.format, request.limits));
   }
   impl->prompt_logprobs = request.prompt_logprobs;
   HEARTH_TRY(impl->enter(request.limits.n));
-  HEARTH_TRY(impl->submit(0));
+  HEARTH_TRY(impl->submit_next());
   return std::unique_ptr<ChatRun>(new ChatRun(std::move(impl)));
 }
 

@@ -59,11 +59,11 @@ struct ChatRequest {
   std::vector<int32_t> context;            // tokens in front of the prompt: a conversation that was rendered before
 };
 
-// Text goes on from a prompt of tokens; no template, no reasoning, no calls.
+// Text goes on from prompts of tokens; no template, no reasoning, no calls.
 struct CompletionRequest {
-  std::vector<int32_t> prompt;
+  std::vector<std::vector<int32_t>> prompts;  // at least one; each gets limits.n answers
   AnswerLimits limits;
-  bool prompt_logprobs = false;  // the prompt's tokens are scored too (PromptScores)
+  bool prompt_logprobs = false;  // the tokens of prompts are scored too (PromptScores)
 };
 
 // ---- what comes back ----
@@ -130,6 +130,7 @@ using ChatEvent = std::variant<PromptProgress, PromptScores, ReasoningDelta, Tex
 class ChatSink {
  public:
   virtual ~ChatSink() = default;
+  // `answer` counts over all prompts: with n answers to each, the i-th to prompt p is p * n + i.
   virtual void event(int64_t answer, const ChatEvent& event) = 0;
   // Called at least every 100 ms, whatever the engine does: the place to send what keeps the client waiting. False:
   // nobody listens any longer, and the run ends.
@@ -144,6 +145,7 @@ class ChatSink {
 //    and would make every prompt a new one.
 //  - With tool choice `none` the model does not see the tools; with `required` or `named` a grammar makes it call.
 //  - Reasoning beyond its budget is ended by the model's own closing marker, and the answer follows.
+//  - Several prompts run side by side, as many as the engine's steps take, in places that are taken once for all.
 class ChatRun {
  public:
   static Answer<std::unique_ptr<ChatRun>> chat(std::shared_ptr<ServedModel> model, ChatRequest request);
@@ -151,14 +153,14 @@ class ChatRun {
   ~ChatRun();
 
   const ServedModel& model() const;
-  const std::vector<int32_t>& prompt() const;
+  const std::vector<int32_t>& prompt() const;  // the first
 
   // Runs to the end of all answers. An error ends them all, after whatever was said before. When sink.alive() says no,
   // the generations are cancelled, AnswerDone{kCancelled} follows for each that had not ended, and the error says that
   // the answer was cut off (kUnavailable): a stream ends with it, since nobody may take that for a whole answer.
   Answer<void> run(ChatSink& sink);
 
-  // Over all answers, what is known so far.
+  // Over all answers, what is known so far: sums of tokens, the longest of times.
   AnswerUsage usage() const;
 
  private:

@@ -11,6 +11,9 @@
 
 namespace hearth::server {
 
+// The room of an answer that says nothing of its length.
+inline constexpr int64_t kFimTokens = 256;
+
 struct FimRequest {
   std::string prefix;
   std::string suffix;

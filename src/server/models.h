@@ -60,6 +60,7 @@ class Places {
   ~Places() {
     if (model_) model_->in_flight -= count_;
   }
+  int64_t count() const { return count_; }
 
  private:
   Places(std::shared_ptr<ServedModel> model, int64_t count) : model_(std::move(model)), count_(count) {}

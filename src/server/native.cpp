@@ -1,9 +1,8 @@
-// What no protocol has: health, metrics, properties, tokens, the cache, the page; and fill-in-the-middle for editors.
+// What no protocol has: health, metrics, properties, tokens, the cache, the page.
 #include <map>
 #include <mutex>
 
 #include "hearth/version.h"
-#include "server/fim.h"
 #include "server/openai.h"
 #include "server/page.h"
 
@@ -251,92 +250,6 @@ Answer<void> clear_cache(Exchange& exchange, const Models& models) {
   return cache_state(exchange, models);
 }
 
-// ---- /infill, as llama.cpp's editors ask for it ----
-
-class InfillSink final : public ExchangeSink {
- public:
-  using ExchangeSink::ExchangeSink;
-  void tell(int64_t, const ChatEvent& event) override {
-    whole.add(event);
-    const auto* text = std::get_if<TextDelta>(&event);
-    if (text != nullptr && exchange_.started()) send({{"content", text->text}, {"stop", false}});
-  }
-  void send(const Json& chunk) { exchange_.write("data: " + dump(chunk) + "\n\n"); }
-
-  WholeAnswer whole;
-
- protected:
-  void keepalive() override { send({{"content", ""}, {"stop", false}}); }
-};
-
-Answer<FimRequest> read_infill(const Json& body) {
-  FimRequest fim;
-  Fields f(body);
-  fim.prefix = f.text("input_prefix").value_or("") + f.text("prompt").value_or("");
-  fim.suffix = f.text("input_suffix").value_or("");
-  if (const Json* files = f.array("input_extra")) {
-    for (const Json& entry : *files) {
-      if (!entry.is_object()) {
-        f.expected("input_extra", "a list of {\"filename\": ..., \"text\": ...}");
-        break;
-      }
-      Fields file(entry, "input_extra");
-      fim.files.push_back({.name = file.text("filename").value_or(""), .text = file.text("text").value_or("")});
-      if (file.error()) return *file.error();
-    }
-  }
-  if (f.error()) return *f.error();
-  return fim;
-}
-
-Answer<void> infill(Exchange& exchange, const Models& models) {
-  HEARTH_ASSIGN(Json body, body_of(exchange));
-  HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
-  HEARTH_TRY(refuse_unsupported(body));
-  CompletionRequest request;
-  HEARTH_TRY(read_limits(body, request.limits));
-  HEARTH_ASSIGN(FimRequest fim, read_infill(body));
-  fim.max_tokens = request.limits.max_tokens.value_or(256);
-  request.limits.n = 1;
-  Fields f(body);
-  const bool stream = f.boolean("stream").value_or(false);
-  if (f.error()) return *f.error();
-  HEARTH_ASSIGN(request.prompt, fim_prompt(*model, fim));
-  request.limits.wanted = wanted_by(exchange);
-  HEARTH_ASSIGN(std::unique_ptr<ChatRun> run, ChatRun::completion(model, std::move(request)));
-  if (stream) {
-    exchange.header("Cache-Control", "no-cache");
-    exchange.begin(200, "text/event-stream; charset=utf-8");
-  }
-  InfillSink sink(exchange);
-  Answer<void> result = run->run(sink);
-  note_run(exchange, *run, result);
-  if (!result) {
-    if (!stream) return result;
-    sink.send(openai_error_json(result.error()));
-    exchange.end();
-    return {};
-  }
-  Json end = {{"content", stream ? std::string() : sink.whole.text},
-              {"stop", true},
-              {"model", model->id},
-              {"stop_type", sink.whole.done.reason == EndReason::kLength         ? "limit"
-                            : sink.whole.done.reason == EndReason::kStopSequence ? "word"
-                                                                                 : "eos"},
-              {"stopping_word", sink.whole.done.stop_sequence},
-              {"tokens_evaluated", run->usage().prompt_tokens},
-              {"tokens_cached", run->usage().cached_tokens},
-              {"tokens_predicted", run->usage().generated_tokens},
-              {"timings", timings_json(run->usage())}};
-  if (stream) {
-    sink.send(end);
-    exchange.end();
-  } else {
-    respond_json(exchange, 200, end);
-  }
-  return {};
-}
-
 Answer<void> page(Exchange& exchange) {
   exchange.header("Cache-Control", "no-cache");
   exchange.header("X-Content-Type-Options", "nosniff");
@@ -370,7 +283,6 @@ void add_native(Server& server, Models& models) {
   with_models("POST", "/tokenize", tokenize);
   with_models("POST", "/detokenize", detokenize);
   with_models("POST", "/apply-template", apply_template);
-  with_models("POST", "/infill", infill);
   with_models("GET", "/v1/cache", cache_state);
   with_models("DELETE", "/v1/cache", clear_cache);
   with_models("POST", "/v1/cache/clear", clear_cache);

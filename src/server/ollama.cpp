@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "hearth/version.h"
+#include "server/fim.h"
 #include "server/openai.h"
 
 namespace hearth::server {
@@ -176,21 +177,24 @@ Answer<OllamaCall> read_generate(const Json& body, const ServedModel& model) {
   const std::string prompt = f.text("prompt").value_or("");
   const std::string system = f.text("system").value_or("");
   const bool raw = f.boolean("raw").value_or(false);
-  if (!f.text("suffix").value_or("").empty()) {
-    f.reject("suffix", "text between two texts cannot be asked for here; leave the field out");
-  }
+  const std::string suffix = f.text("suffix").value_or("");
   if (!f.text("template").value_or("").empty()) {
     f.reject("template",
              "the template of the model is used; leave the field out, or set raw and send the whole prompt");
   }
   HEARTH_ASSIGN(std::vector<int32_t> context, read_context(f, model));
   if (f.error()) return *f.error();
-  call.load_only = prompt.empty();
+  call.load_only = prompt.empty() && suffix.empty();
+  if (!suffix.empty()) {
+    const FimRequest fim{.prefix = prompt, .suffix = suffix, .max_tokens = limits.max_tokens.value_or(kFimTokens)};
+    HEARTH_ASSIGN(std::vector<int32_t> tokens, fim_prompt(model, fim));
+    call.request = CompletionRequest{.prompts = {std::move(tokens)}, .limits = std::move(limits)};
+    return call;
+  }
   if (raw) {
-    CompletionRequest completion{.prompt = std::move(context), .limits = std::move(limits)};
-    HEARTH_ASSIGN(std::vector<int32_t> tokens, model.text().tokenize(prompt, true, completion.prompt.empty()));
-    completion.prompt.insert(completion.prompt.end(), tokens.begin(), tokens.end());
-    call.request = std::move(completion);
+    HEARTH_ASSIGN(std::vector<int32_t> tokens, model.text().tokenize(prompt, true, context.empty()));
+    context.insert(context.end(), tokens.begin(), tokens.end());
+    call.request = CompletionRequest{.prompts = {std::move(context)}, .limits = std::move(limits)};
     return call;
   }
   call.give_context = true;
@@ -249,6 +253,9 @@ class OllamaSink final : public ExchangeSink {
     object["total_duration"] = std::chrono::nanoseconds(Clock::now() - start_).count();
     object["load_duration"] = 0;
     object["prompt_eval_count"] = usage.prompt_tokens;
+    // Of them, beside the protocol: its clients ignore what they do not know.
+    object["prompt_cached_count"] = usage.cached_tokens;
+    object["prompt_computed_count"] = usage.computed_tokens;
     object["prompt_eval_duration"] = nanoseconds(usage.prefill_seconds);
     object["eval_count"] = usage.generated_tokens;
     object["eval_duration"] = nanoseconds(usage.decode_seconds);
@@ -463,9 +470,9 @@ void add_ollama(Server& server, Models& models) {
                 [why = std::move(why)](Exchange&) -> Answer<void> { return refuse(Refusal::kUnsupported, why); }});
   };
   for (const char* path : {"/api/pull", "/api/push", "/api/create", "/api/copy"}) {
-    add_refusal("POST", path, "this server serves the one model that it was started with, under any name");
+    add_refusal("POST", path, "this server serves the models that it was started with, and takes no others");
   }
-  add_refusal("DELETE", "/api/delete", "this server serves the one model that it was started with, and keeps it");
+  add_refusal("DELETE", "/api/delete", "this server serves the models that it was started with, and keeps them");
 }
 
 }  // namespace hearth::server

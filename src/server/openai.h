@@ -20,6 +20,14 @@ Answer<std::vector<int32_t>> read_tokens(const Json& ids, const std::string& fie
 // Refuses what asks for something that this server does not have, rather than ignoring it.
 Answer<void> refuse_unsupported(const Json& body);
 
+struct CompletionPrompt {
+  std::vector<int32_t> tokens;
+  std::string text;
+};
+// The prompts of a completion: "prompt" is text, token ids, or a list of these; "suffix" makes the model fill in.
+// `max_tokens`: of an answer, for which what is filled in leaves room.
+Answer<std::vector<CompletionPrompt>> read_prompts(const Json& body, const ServedModel& model, int64_t max_tokens);
+
 // {"error": {...}}
 Json openai_error_json(const ApiError& error);
 Json usage_json(const AnswerUsage& usage);

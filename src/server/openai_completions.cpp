@@ -11,28 +11,16 @@ namespace {
 constexpr int64_t kDefaultMaxTokens = 16;  // the protocol's
 constexpr size_t kMaxPrompts = 256;
 
-struct CompletionCall {
-  struct Prompt {
-    std::vector<int32_t> tokens;
-    std::string text;
-  };
-  std::vector<Prompt> prompts;
-  AnswerLimits limits;
-  bool stream = false;
-  bool include_usage = false;
-  bool echo = false;
-};
-
-Answer<CompletionCall::Prompt> token_prompt(const Json& ids, const Text& text) {
-  CompletionCall::Prompt prompt;
+Answer<CompletionPrompt> token_prompt(const Json& ids, const Text& text) {
+  CompletionPrompt prompt;
   HEARTH_ASSIGN(prompt.tokens, read_tokens(ids, "prompt", text));
   prompt.text = text.detokenize(prompt.tokens, /*special=*/true);
   return prompt;
 }
 
-Answer<CompletionCall::Prompt> text_prompt(const std::string& source, const Json& body, const ServedModel& model,
-                                           int64_t max_tokens) {
-  CompletionCall::Prompt prompt{.text = source};
+Answer<CompletionPrompt> text_prompt(const std::string& source, const Json& body, const ServedModel& model,
+                                     int64_t max_tokens) {
+  CompletionPrompt prompt{.text = source};
   Fields f(body);
   const std::optional<std::string> suffix = f.text("suffix");
   if (f.error()) return *f.error();
@@ -44,10 +32,11 @@ Answer<CompletionCall::Prompt> text_prompt(const std::string& source, const Json
   return prompt;
 }
 
-Answer<std::vector<CompletionCall::Prompt>> read_prompts(const Json& body, const ServedModel& model,
-                                                         int64_t max_tokens) {
+}  // namespace
+
+Answer<std::vector<CompletionPrompt>> read_prompts(const Json& body, const ServedModel& model, int64_t max_tokens) {
   HEARTH_ASSIGN(const std::vector<const Json*> inputs, read_inputs(body, "prompt", kMaxPrompts));
-  std::vector<CompletionCall::Prompt> prompts;
+  std::vector<CompletionPrompt> prompts;
   for (const Json* input : inputs) {
     if (input->is_string()) {
       HEARTH_ASSIGN(prompts.emplace_back(), text_prompt(input->get<std::string>(), body, model, max_tokens));
@@ -57,6 +46,16 @@ Answer<std::vector<CompletionCall::Prompt>> read_prompts(const Json& body, const
   }
   return prompts;
 }
+
+namespace {
+
+struct CompletionCall {
+  std::vector<CompletionPrompt> prompts;
+  AnswerLimits limits;
+  bool stream = false;
+  bool include_usage = false;
+  bool echo = false;
+};
 
 Answer<CompletionCall> read_call(const Json& body, const ServedModel& model) {
   HEARTH_TRY(refuse_unsupported(body));
@@ -115,89 +114,97 @@ struct Head {
   Json json() const { return {{"id", id}, {"object", "text_completion"}, {"created", created}, {"model", model}}; }
 };
 
-// All prompts one after the other, each with its answers; the index of an answer counts over all.
+// The index of an answer counts over all prompts.
 class CompletionSink final : public ExchangeSink {
  public:
   CompletionSink(Exchange& exchange, const Head& head, const CompletionCall& call, const Text& text)
-      : ExchangeSink(exchange), head_(head), call_(call), text_(text) {}
+      : ExchangeSink(exchange),
+        head_(head),
+        call_(call),
+        text_(text),
+        answers_(call.prompts.size() * static_cast<size_t>(call.limits.n)),
+        sent_echo_(answers_.size(), false),
+        offsets_(answers_.size(), 0),
+        prompt_scores_(call.prompts.size()) {}
 
-  void start_prompt(size_t index) {
-    prompt_ = &call_.prompts[index];
-    first_ = static_cast<int64_t>(index) * call_.limits.n;
-    answers_.assign(static_cast<size_t>(call_.limits.n), {});
-    sent_echo_.assign(answers_.size(), false);
-    offsets_.assign(answers_.size(), 0);
-    prompt_scores_.clear();
+  void begin() {
+    exchange_.header("Cache-Control", "no-cache");
+    exchange_.begin(200, "text/event-stream; charset=utf-8");
     // Without log-probabilities the echo waits for nothing.
-    if (call_.stream && call_.echo && !call_.limits.top_logprobs) {
-      for (int64_t i = 0; i < call_.limits.n; ++i) echo(i);
-    }
+    if (!call_.echo || call_.limits.top_logprobs) return;
+    for (size_t i = 0; i < answers_.size(); ++i) echo(i);
   }
 
   void tell(int64_t answer, const ChatEvent& event) override {
-    WholeAnswer& whole = answers_[static_cast<size_t>(answer)];
-    if (const auto* prompt = std::get_if<PromptScores>(&event)) prompt_scores_ = prompt->tokens;
+    const auto i = static_cast<size_t>(answer);
+    WholeAnswer& whole = answers_[i];
+    if (const auto* prompt = std::get_if<PromptScores>(&event)) prompt_scores_[prompt_of(i)] = prompt->tokens;
     if (!call_.stream) {
       whole.add(event);
       return;
     }
     if (const auto* text = std::get_if<TextDelta>(&event)) {
-      echo(answer);
-      piece(answer, text->text, {});
+      echo(i);
+      piece(i, text->text, {});
     } else if (std::holds_alternative<TokenScores>(event)) {
       whole.add(event);
     } else if (const auto* done = std::get_if<AnswerDone>(&event); done && done->reason != EndReason::kCancelled) {
-      echo(answer);
-      piece(answer, "", finish_reason(done->reason));
+      echo(i);
+      piece(i, "", finish_reason(done->reason));
     }
   }
 
-  void add_choices(Json& choices) {
+  Json choices() {
+    Json choices = Json::array();
     for (size_t i = 0; i < answers_.size(); ++i) {
       const WholeAnswer& answer = answers_[i];
       Json logprobs;
       if (call_.limits.top_logprobs) {
-        std::vector<TokenScores> scores = call_.echo ? prompt_scores_ : std::vector<TokenScores>();
+        std::vector<TokenScores> scores = call_.echo ? prompt_scores_[prompt_of(i)] : std::vector<TokenScores>();
         scores.insert(scores.end(), answer.scores.begin(), answer.scores.end());
-        logprobs = scores_json(scores, offsets_[i], call_.echo, first_token());
+        logprobs = scores_json(scores, offsets_[i], call_.echo, first_token(i));
       }
-      choices.push_back({{"text", (call_.echo ? prompt_->text : "") + answer.text},
-                         {"index", first_ + static_cast<int64_t>(i)},
+      choices.push_back({{"text", (call_.echo ? call_.prompts[prompt_of(i)].text : "") + answer.text},
+                         {"index", i},
                          {"logprobs", std::move(logprobs)},
                          {"finish_reason", finish_reason(answer.done.reason)}});
     }
+    return choices;
   }
 
   void send(const Json& chunk) { exchange_.write("data: " + dump(chunk) + "\n\n"); }
 
  protected:
-  void keepalive() override { send(chunk(first_, "", nullptr, {})); }
+  void keepalive() override { send(chunk(0, "", nullptr, {})); }
 
  private:
-  std::string first_token() const {
-    return prompt_->tokens.empty() ? std::string() : text_.piece(prompt_->tokens[0], true);
+  size_t prompt_of(size_t answer) const { return answer / static_cast<size_t>(call_.limits.n); }
+
+  std::string first_token(size_t answer) const {
+    const std::vector<int32_t>& tokens = call_.prompts[prompt_of(answer)].tokens;
+    return tokens.empty() ? std::string() : text_.piece(tokens[0], true);
   }
 
-  void echo(int64_t answer) {
-    const auto i = static_cast<size_t>(answer);
-    if (!call_.echo || sent_echo_[i]) return;
-    sent_echo_[i] = true;
+  void echo(size_t answer) {
+    if (!call_.echo || sent_echo_[answer]) return;
+    sent_echo_[answer] = true;
     Json logprobs;
-    if (call_.limits.top_logprobs) logprobs = scores_json(prompt_scores_, offsets_[i], true, first_token());
-    send(chunk(first_ + answer, prompt_->text, std::move(logprobs), {}));
-  }
-
-  void piece(int64_t answer, const std::string& text, std::string_view finish) {
-    const auto i = static_cast<size_t>(answer);
-    Json logprobs;
-    if (!answers_[i].scores.empty()) {
-      logprobs = scores_json(answers_[i].scores, offsets_[i], false, {});
-      answers_[i].scores.clear();
+    if (call_.limits.top_logprobs) {
+      logprobs = scores_json(prompt_scores_[prompt_of(answer)], offsets_[answer], true, first_token(answer));
     }
-    send(chunk(first_ + answer, text, std::move(logprobs), finish));
+    send(chunk(answer, call_.prompts[prompt_of(answer)].text, std::move(logprobs), {}));
   }
 
-  Json chunk(int64_t index, const std::string& text, Json logprobs, std::string_view finish) const {
+  void piece(size_t answer, const std::string& text, std::string_view finish) {
+    Json logprobs;
+    if (!answers_[answer].scores.empty()) {
+      logprobs = scores_json(answers_[answer].scores, offsets_[answer], false, {});
+      answers_[answer].scores.clear();
+    }
+    send(chunk(answer, text, std::move(logprobs), finish));
+  }
+
+  Json chunk(size_t index, const std::string& text, Json logprobs, std::string_view finish) const {
     Json body = head_.json();
     body["choices"] = Json::array({Json{{"text", text},
                                         {"index", index},
@@ -209,60 +216,36 @@ class CompletionSink final : public ExchangeSink {
   const Head& head_;
   const CompletionCall& call_;
   const Text& text_;
-  const CompletionCall::Prompt* prompt_ = nullptr;
-  int64_t first_ = 0;  // index of the prompt's first answer
   std::vector<WholeAnswer> answers_;
   std::vector<bool> sent_echo_;
   std::vector<size_t> offsets_;
-  std::vector<TokenScores> prompt_scores_;
+  std::vector<std::vector<TokenScores>> prompt_scores_;  // by prompt
 };
-
-void add_usage(AnswerUsage& sum, const AnswerUsage& usage) {
-  sum.prompt_tokens += usage.prompt_tokens;
-  sum.cached_tokens += usage.cached_tokens;
-  sum.generated_tokens += usage.generated_tokens;
-  sum.prefill_seconds += usage.prefill_seconds;
-  sum.decode_seconds += usage.decode_seconds;
-}
 
 Answer<void> answer_completion(Exchange& exchange, const Models& models) {
   HEARTH_ASSIGN(Json body, body_of(exchange));
   HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, model_for(exchange, models, body));
   HEARTH_ASSIGN(CompletionCall call, read_call(body, *model));
   call.limits.wanted = wanted_by(exchange);
+  CompletionRequest request{.limits = call.limits,
+                            .prompt_logprobs = call.echo && call.limits.top_logprobs.has_value()};
+  for (const CompletionPrompt& prompt : call.prompts) request.prompts.push_back(prompt.tokens);
+  HEARTH_ASSIGN(std::unique_ptr<ChatRun> run, ChatRun::completion(model, std::move(request)));
   const Head head{.model = model->id};
   CompletionSink sink(exchange, head, call, model->text());
-  AnswerUsage usage;
-  Json choices = Json::array();
-  for (size_t i = 0; i < call.prompts.size(); ++i) {
-    const bool scored = call.echo && call.limits.top_logprobs.has_value();
-    auto run = ChatRun::completion(
-        model, {.prompt = call.prompts[i].tokens, .limits = call.limits, .prompt_logprobs = scored});
-    Answer<void> result;
-    if (!run) {
-      result = std::move(run).error();
-    } else {
-      if (call.stream && !exchange.started()) {
-        exchange.header("Cache-Control", "no-cache");
-        exchange.begin(200, "text/event-stream; charset=utf-8");
-      }
-      sink.start_prompt(i);
-      result = (*run)->run(sink);
-      if (i + 1 == call.prompts.size() || !result) note_run(exchange, **run, result);
-      add_usage(usage, (*run)->usage());
-    }
-    if (!result) {
-      if (!exchange.started()) return result;
-      sink.send(openai_error_json(result.error()));
-      exchange.end();
-      return {};
-    }
-    if (!call.stream) sink.add_choices(choices);
+  if (call.stream) sink.begin();
+  Answer<void> result = run->run(sink);
+  note_run(exchange, *run, result);
+  if (!result) {
+    if (!call.stream) return result;
+    sink.send(openai_error_json(result.error()));
+    exchange.end();
+    return {};
   }
   Json end = head.json();
-  end["choices"] = std::move(choices);
-  end["usage"] = usage_json(usage);
-  end["timings"] = timings_json(usage);
+  end["choices"] = call.stream ? Json::array() : sink.choices();
+  end["usage"] = usage_json(run->usage());
+  end["timings"] = timings_json(run->usage());
   if (!call.stream) {
     respond_json(exchange, 200, end);
     return {};

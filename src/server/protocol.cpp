@@ -19,6 +19,7 @@ void add_protocols(Server& server, Models& models) {
   server.set_error_form("/api/", ollama_error);
   add_ollama(server, models);
   add_ollama_embeddings(server, models);
+  add_llamacpp(server, models);
   add_native(server, models);
 }
 

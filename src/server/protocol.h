@@ -77,6 +77,7 @@ void add_anthropic(Server& server, Models& models);
 void ollama_error(Exchange& exchange, const ApiError& error);
 void add_ollama(Server& server, Models& models);
 void add_ollama_embeddings(Server& server, Models& models);
+void add_llamacpp(Server& server, Models& models);
 void add_native(Server& server, Models& models);
 
 }  // namespace hearth::server

@@ -193,7 +193,7 @@ TEST_F(Chat, ScoresTokens) {
   // The scores of a prompt are those that its tokens had when they were sampled.
   auto tokens = model_->text().tokenize("Once upon a time there was", false, false);
   ASSERT_TRUE(tokens);
-  CompletionRequest completion{.prompt = *tokens};
+  CompletionRequest completion{.prompts = {*tokens}};
   completion.limits.max_tokens = 4;
   completion.limits.top_logprobs = 1;
   completion.limits.sampling.temperature = 0;
@@ -201,7 +201,7 @@ TEST_F(Chat, ScoresTokens) {
   ASSERT_TRUE(first);
   Sink sampled;
   ASSERT_TRUE((*first)->run(sampled));
-  for (const TokenScores& token : sampled.answers[0].scores) completion.prompt.push_back(token.token.token);
+  for (const TokenScores& token : sampled.answers[0].scores) completion.prompts[0].push_back(token.token.token);
   completion.prompt_logprobs = true;
   completion.limits.max_tokens = 0;
   auto second = ChatRun::completion(model_, completion);
@@ -209,7 +209,7 @@ TEST_F(Chat, ScoresTokens) {
   Sink scored;
   ASSERT_TRUE((*second)->run(scored));
   const auto& all = scored.answers[0].prompt_scores;
-  ASSERT_EQ(all.size() + 1, completion.prompt.size());
+  ASSERT_EQ(all.size() + 1, completion.prompts[0].size());
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(all[all.size() - 4 + i].token.token, sampled.answers[0].scores[i].token.token);
     EXPECT_NEAR(all[all.size() - 4 + i].token.logprob, sampled.answers[0].scores[i].token.logprob, 0.02);
@@ -321,6 +321,46 @@ TEST_F(Chat, ForcesTheFormThatWasAskedFor) {
   ASSERT_EQ(named.calls.size(), 1u) << named.text;
   EXPECT_EQ(named.calls[0].name, "get_time");
   EXPECT_EQ(named.done.reason, EndReason::kToolCalls);
+}
+
+TEST_F(Chat, PromptsShareThePlacesThatAreTakenOnce) {
+  CompletionRequest request;
+  request.limits.n = 2;
+  request.limits.max_tokens = 6;
+  request.limits.sampling.temperature = 0;
+  request.limits.ignore_end = true;
+  for (const char* text : {"Once upon a time", "The dog", "A bear and", "Two birds", "In the wood"}) {
+    request.prompts.push_back(*model_->text().tokenize(text, false, false));
+  }
+  auto run = ChatRun::completion(model_, request);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(model_->in_flight, 2);  // as many as the engine runs; four would be all that may wait
+  Sink sink(10);
+  ASSERT_TRUE((*run)->run(sink));
+  int64_t prompt_tokens = 0;
+  for (const auto& prompt : request.prompts) prompt_tokens += std::ssize(prompt);
+  const AnswerUsage usage = (*run)->usage();
+  EXPECT_EQ(usage.prompt_tokens, prompt_tokens);
+  EXPECT_EQ(usage.generated_tokens, 60);
+  EXPECT_EQ(usage.cached_tokens + usage.computed_tokens, prompt_tokens);
+  run->reset();
+  EXPECT_EQ(model_->in_flight, 0);
+  for (size_t p = 0; p < 5; ++p) {
+    auto one = ChatRun::completion(model_, {.prompts = {request.prompts[p]}, .limits = request.limits});
+    ASSERT_TRUE(one);
+    Sink alone(2);
+    ASSERT_TRUE((*one)->run(alone));
+    for (size_t i = 0; i < 2; ++i) EXPECT_EQ(sink.answers[2 * p + i].text, alone.answers[i].text) << p;
+  }
+
+  // Who leaves ends them all, those too that had not begun.
+  request.limits.max_tokens = 2000;
+  auto left = ChatRun::completion(model_, request);
+  ASSERT_TRUE(left);
+  Sink leaver(10);
+  leaver.leave = [&] { return leaver.events > 20; };
+  EXPECT_FALSE((*left)->run(leaver));
+  for (const WholeAnswer& answer : leaver.answers) EXPECT_EQ(answer.done.reason, EndReason::kCancelled);
 }
 
 TEST_F(Chat, TurnsAwayMoreThanMayWait) {

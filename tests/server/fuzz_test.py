@@ -68,6 +68,8 @@ MADE = [
     ("/api/generate", {"model": "m", "prompt": "a", "system": "s", "raw": False, "stream": False, "format": "json", "context": [1, 2], "template": "", "suffix": "", "images": [], "think": "low",
                        "options": {"num_predict": 3}}),
     ("/api/show", {"model": "m", "name": "n", "verbose": True}),
+    ("/completion", {"prompt": "Once", "n_predict": 3, "n_probs": 2, "return_tokens": True, "stop": ["x"], "temperature": 0.5, "stream": True, "id_slot": -1, "cache_prompt": True}),
+    ("/completion", {"prompt": ["Once", [5, 6]], "n_predict": 3, "stream": False}),
     ("/infill", {"input_prefix": "a", "input_suffix": "b", "prompt": "c", "input_extra": [{"filename": "f", "text": "t"}], "n_predict": 3, "stream": True}),
     ("/tokenize", {"content": "Hello <|im_start|> \u00fc", "add_special": True, "parse_special": False, "with_pieces": True}),
     ("/detokenize", {"tokens": [1, 2, 3]}),

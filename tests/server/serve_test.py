@@ -528,6 +528,37 @@ class Completions(Served):
         self.assertEqual(self.complete(max_tokens=None)[2]["usage"]["completion_tokens"], 16)
         self.assertEqual(self.complete(prompt=tokens, echo=True)[2]["choices"][0]["text"], "Once upon a time" + text)
 
+    PROMPTS = ["Once upon a time", "The dog", "A bear and", "Two birds", "In the wood there"]
+
+    def test_prompts_run_side_by_side(self):
+        one_by_one = [self.complete(prompt=prompt)[2] for prompt in self.PROMPTS]
+        many = self.complete(prompt=self.PROMPTS)[2]
+        self.assertEqual([c["text"] for c in many["choices"]], [one["choices"][0]["text"] for one in one_by_one])
+        for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
+            self.assertEqual(many["usage"][name], sum(one["usage"][name] for one in one_by_one), name)
+        usage = many["usage"]
+        sums = f" prompt={usage['prompt_tokens']} cached=(\\d+) computed=(\\d+) .*generated={usage['completion_tokens']} "
+        logged = lambda: [found for line in self.server.lines if "path=/v1/completions" in line and (found := re.search(sums, line))]
+        wait_until(logged)
+        self.assertEqual(sum(map(int, logged()[0].groups())), usage["prompt_tokens"])
+        with self.server.socket() as s:
+            s.sendall(request_bytes("/v1/completions", {"prompt": self.PROMPTS, "stream": True} | ENDLESS))
+            wait_until(lambda: self.server.get("/v1/cache")[2]["active_sequences"] == 5)
+        wait_until(lambda: self.server.active() == 0, 5)
+        wait_until(lambda: self.server.metric("answers_in_flight") == 0)
+
+    def test_prompts_in_a_stream(self):
+        for fields in ({}, {"echo": True}, {"echo": True, "logprobs": 1}, {"n": 2}, {"prompt": self.PROMPTS * 8, "max_tokens": 2}):
+            whole = self.complete(**{"prompt": self.PROMPTS} | fields)[2]
+            events = self.server.stream("/v1/completions", {"prompt": self.PROMPTS, "temperature": 0, "max_tokens": 8, "stream_options": {"include_usage": True}} | fields)
+            texts = [""] * len(whole["choices"])
+            for event in events[:-2]:
+                choice = event["choices"][0]
+                texts[choice["index"]] += choice["text"]
+            self.assertEqual(texts, [choice["text"] for choice in whole["choices"]], fields)
+            self.assertEqual(sum(bool(e["choices"][0]["finish_reason"]) for e in events[:-2]), len(texts))
+            self.assertEqual(events[-2]["usage"]["total_tokens"], whole["usage"]["total_tokens"])
+
     def test_streams(self):
         text = self.complete()[2]["choices"][0]["text"]
         events = self.server.stream("/v1/completions", {"prompt": "Once upon a time", "temperature": 0, "max_tokens": 8, "echo": True,
@@ -1031,6 +1062,19 @@ class Full(Served):
                 self.assertEqual(chunk["choices"], [{"index": 0, "delta": {}, "finish_reason": None}])
         busy.close()
         wait_until(lambda: self.server.active() == 0, 5)
+
+    def test_many_prompts_take_the_places_that_run_and_keep_them(self):
+        """One place, whatever the number of prompts: somebody else waits meanwhile, and nothing of them fails."""
+        prompts = [f"Once upon a time {i}" for i in range(12)]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            many = pool.submit(self.server.post, "/v1/completions", {"prompt": prompts, "max_tokens": 60, "ignore_eos": True})
+            wait_until(lambda: self.server.active() > 0)
+            self.assertEqual(self.server.metric("answers_in_flight"), 1)
+            other = pool.submit(self.server.chat, max_tokens=2)
+            status, _, body = many.result()
+            self.assertEqual((status, len(body["choices"])), (200, 12), body)
+            self.assertEqual(body["usage"]["completion_tokens"], 12 * 60)
+            self.assertEqual(other.result()[0], 200)
 
 
 class Keys(Served):
