@@ -1,5 +1,7 @@
 #include "server/models.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -72,6 +74,16 @@ std::string default_id(const std::string& path) {
   return name.empty() ? "model" : name;
 }
 
+// What is known at once; the rest is for the loader's thread.
+ModelFile stat_file(const std::string& path) {
+  ModelFile file;
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return file;
+  file.bytes = static_cast<size_t>(found.st_size);
+  file.modified = found.st_mtime;
+  return file;
+}
+
 }  // namespace
 
 Answer<Places> Places::take(std::shared_ptr<ServedModel> model, int64_t count) {
@@ -118,6 +130,7 @@ Models::Models(std::vector<LoadOptions> models, ModelsOptions options) : options
     if (id.empty()) id = default_id(slot->options.path);
     // Files of one name in several folders.
     for (int n = 2; find(id) != nullptr; ++n) id = fmt::format("{}-{}", default_id(slot->options.path), n);
+    slot->file = stat_file(slot->options.path);
     slot->options.model.progress = [s = slot.get()](size_t done, size_t total) {
       if (total > 0) s->progress = static_cast<double>(done) / static_cast<double>(total);
     };
@@ -231,6 +244,7 @@ Models::State Models::state_of(const Slot& slot) const {
           .failure = slot.failure,
           .model = slot.model,
           .info = slot.info,
+          .file = slot.file,
           .created = slot.created,
           .loads = slot.loads,
           .counters = slot.counters};
@@ -265,16 +279,30 @@ void Models::work() {
   const double idle = options_.idle_unload_seconds;
   const std::chrono::duration<double> pause(std::clamp(idle / 4, 0.01, 1.0));
   std::unique_lock lock(mutex_);
+  bool files_read = false;
   while (!stopping_) {
     if (!queue_.empty()) {
       load(*queue_.front(), lock);
       queue_.pop_front();
+    } else if (!files_read) {
+      read_files(lock);
+      files_read = true;
     } else if (idle > 0) {
       unload_idle(lock);
       if (queue_.empty() && !stopping_) work_.wait_for(lock, pause);
     } else {
       work_.wait(lock);
     }
+  }
+}
+
+void Models::read_files(std::unique_lock<std::mutex>& lock) {
+  for (const auto& slot : slots_) {
+    if (stopping_) return;
+    lock.unlock();
+    auto file = guarded("read a model file", [&] { return read_model_file(slot->options.path); });
+    lock.lock();
+    if (file) slot->file = *std::move(file);
   }
 }
 
@@ -299,6 +327,8 @@ void Models::load(Slot& slot, std::unique_lock<std::mutex>& lock) {
     slot.model->counters = slot.counters;
     slot.options.check = false;  // it was done, or was not wanted
     slot.info = slot.model->model->info();
+    slot.file.architecture = slot.info->architecture;
+    slot.file.parameters = slot.info->parameters;
     slot.created = slot.model->created;
     ++slot.loads;
     if (!told) {

@@ -15,6 +15,7 @@
 
 #include "hearth/engine.h"
 #include "hearth/model.h"
+#include "hearth/model_file.h"
 #include "hearth/text.h"
 #include "server/errors.h"
 
@@ -90,9 +91,9 @@ struct ModelsOptions {
 };
 
 // The first model is the default: it answers to every name that no other has. One thread loads and unloads, one model
-// at a time. When one does not fit into memory, those that nobody uses go, the longest unused first. A model that could
-// not be loaded is tried again by the next request for it. Everything but add_alias() and start_loading() is safe from
-// any thread, and const to those who only use models.
+// at a time, and reads what the files of the others tell. When one does not fit into memory, those that nobody uses go,
+// the longest unused first. A model that could not be loaded is tried again by the next request for it. Everything but
+// add_alias() and start_loading() is safe from any thread, and const to those who only use models.
 class Models {
  public:
   explicit Models(LoadOptions only);
@@ -119,6 +120,7 @@ class Models {
     std::optional<Error> failure;        // kFailed: of the last attempt
     std::shared_ptr<ServedModel> model;  // kReady
     std::optional<ModelInfo> info;       // once it was loaded, also when it is not now
+    ModelFile file;                      // its architecture and parameters: once it was read
     int64_t created = 0;                 // seconds since 1970, of the last load; 0: it never was
     int64_t loads = 0;
     std::shared_ptr<const ModelCounters> counters;
@@ -146,6 +148,7 @@ class Models {
     std::shared_ptr<ServedModel> model;
     std::optional<Error> failure;
     std::optional<ModelInfo> info;
+    ModelFile file;
     int64_t created = 0;
     int64_t loads = 0;     // that succeeded
     int64_t attempts = 0;  // that ended
@@ -161,6 +164,7 @@ class Models {
   void want(Slot& slot) const;
   void work();
   void load(Slot& slot, std::unique_lock<std::mutex>& lock);
+  void read_files(std::unique_lock<std::mutex>& lock);
   bool unload_longest_unused(std::unique_lock<std::mutex>& lock);
   void unload_idle(std::unique_lock<std::mutex>& lock);
   void unload(Slot& slot, std::unique_lock<std::mutex>& lock, const char* why);

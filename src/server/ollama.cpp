@@ -377,25 +377,21 @@ Answer<void> answer_call(Exchange& exchange, const Models& models,
 
 // ---- the model ----
 
-Json details(const ModelInfo& info) {
+Json details(const ModelFile& file) {
   return {{"parent_model", ""},
           {"format", "gguf"},
-          {"family", info.architecture},
-          {"families", Json::array({info.architecture})},
-          {"parameter_size", info.parameters >= 1'000'000'000
-                                 ? fmt::format("{:.1f}B", static_cast<double>(info.parameters) / 1e9)
-                                 : fmt::format("{:.1f}M", static_cast<double>(info.parameters) / 1e6)},
+          {"family", file.architecture},
+          {"families", Json::array({file.architecture})},
+          {"parameter_size", file.parameters >= 1'000'000'000
+                                 ? fmt::format("{:.1f}B", static_cast<double>(file.parameters) / 1e9)
+                                 : fmt::format("{:.1f}M", static_cast<double>(file.parameters) / 1e6)},
           {"quantization_level", "unknown"}};
 }
 
 Json entry(const Models::State& model) {
-  const std::chrono::system_clock::time_point since{std::chrono::seconds(model.created)};
-  Json object = {
-      {"name", model.id}, {"model", model.id}, {"modified_at", time_text(since)}, {"size", 0}, {"digest", kDigest}};
-  if (!model.info) return object;  // it was never loaded
-  object["size"] = model.info->file_bytes;
-  object["details"] = details(*model.info);
-  return object;
+  const std::chrono::system_clock::time_point modified{std::chrono::seconds(model.file.modified)};
+  return {{"name", model.id},         {"model", model.id}, {"modified_at", time_text(modified)},
+          {"size", model.file.bytes}, {"digest", kDigest}, {"details", details(model.file)}};
 }
 
 Answer<void> list_models(Exchange& exchange, const Models& models) {

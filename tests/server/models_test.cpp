@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 namespace hearth::server {
@@ -197,6 +198,26 @@ TEST(Models, AModelThatIsNoneIsTriedAgain) {
   }
   EXPECT_TRUE(models.get("x", kStays));
   EXPECT_FALSE(models.failure());
+}
+
+TEST(Models, FilesTellOfThemselvesUnloaded) {
+  Shelf shelf;
+  const char* path = HEARTH_MODELS "/pocket-dense.gguf";
+  Models models(paths({path, path, "broken.gguf"}), shelf.options());
+  EXPECT_EQ(models.states()[1].file.bytes, std::filesystem::file_size(path));
+  EXPECT_GT(models.states()[1].file.modified, 0);
+  models.start_loading();
+  ASSERT_TRUE(models.get("", kStays));
+  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  while (models.states()[1].file.parameters == 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(2ms);
+  }
+  const Models::State other = models.states()[1];
+  EXPECT_EQ(other.status, Models::Status::kUnloaded);
+  EXPECT_EQ(other.file.parameters, models.states()[0].info->parameters);
+  EXPECT_EQ(other.file.architecture, models.states()[0].info->architecture);
+  EXPECT_EQ(other.file.bytes, std::filesystem::file_size(path));
+  EXPECT_EQ(models.states()[2].file.bytes, 0u);
 }
 
 }  // namespace

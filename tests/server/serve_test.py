@@ -1229,6 +1229,10 @@ class SeveralModels(unittest.TestCase):
                 self.assertEqual(server.post("/api/generate", call | {"model": name})[2]["model"], told)
         self.assertEqual(self.statuses(server), {"big": "ready", "second": "ready", "tiny": "unloaded"})
         self.assertEqual([m["name"] for m in server.get("/api/tags")[2]["models"]], ["big", "second", "tiny"])
+        tiny = lambda: server.get("/api/tags")[2]["models"][2]
+        wait_until(lambda: tiny()["details"]["family"] == "qwen3")  # though it was never loaded
+        file = (self.folder / "tiny.gguf").stat()
+        self.assertEqual((tiny()["size"], tiny()["modified_at"][:19]), (file.st_size, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(file.st_mtime))))
         self.assertEqual([m["name"] for m in server.get("/api/ps")[2]["models"]], ["big", "second"])
         status, _, answer = server.post("/v1/completions", {"model": "claude-small", "prompt": "abc", "max_tokens": 2})
         self.assertEqual((status, answer["model"]), (200, "tiny"))
