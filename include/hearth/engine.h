@@ -143,8 +143,10 @@ struct EngineStats {
   // Beside them, in host memory: pages that the prefix tree may have there, and has.
   int64_t host_pages_total = 0;
   int64_t host_pages_cached = 0;
+  size_t host_bytes_total = 0;
   size_t host_bytes_cached = 0;
   int64_t returned_tokens = 0;  // whose pages came back from there so far
+  size_t tree_bytes = 0;     // of the prefix tree itself, in host memory
   int64_t steps = 0;
 };
 

@@ -26,6 +26,12 @@ struct RenderOptions {
   std::optional<bool> thinking;  // none: the template's own default
 };
 
+// Bytes of host memory in which a text side keeps what it may need again, and the most that it takes.
+struct TextMemory {
+  size_t known_texts = 0, known_texts_limit = 0;  // of remember()
+  size_t grammars = 0, grammars_limit = 0;        // of compile(); one grammar may be larger
+};
+
 class Text {
  public:
   virtual ~Text() = default;
@@ -58,6 +64,7 @@ class Text {
 
   virtual bool ends_generation(int32_t token) const = 0;
   virtual int64_t vocab_size() const = 0;
+  virtual TextMemory memory() const { return {}; }
   // Things the user should know, such as a missing pre-tokenizer name.
   virtual const std::vector<std::string>& warnings() const = 0;
 };

@@ -719,9 +719,10 @@ Result<int64_t> Scheduler::restore_cache(const std::string& path) {
 
 EngineStats Scheduler::stats() const {
   const KvCacheStats pages = kv_.stats();
-  size_t host_bytes = 0;
+  size_t host_bytes = 0, host_bytes_total = 0;
   for (int64_t g = 0; g < kv_.groups(); ++g) {
     host_bytes += static_cast<size_t>(kv_.host_cached(g)) * store_.page_bytes(g);
+    host_bytes_total += static_cast<size_t>(store_.host_pages(g)) * store_.page_bytes(g);
   }
   return {.active_sequences = static_cast<int64_t>(running_.size()),
           .queued_requests = static_cast<int64_t>(waiting_.size()),
@@ -730,8 +731,10 @@ EngineStats Scheduler::stats() const {
           .pages_cached = pages.cached,
           .host_pages_total = pages.host_total,
           .host_pages_cached = pages.host_cached,
+          .host_bytes_total = host_bytes_total,
           .host_bytes_cached = host_bytes,
           .returned_tokens = kv_.returned_tokens(),
+          .tree_bytes = kv_.tree().bytes(),
           .steps = steps_};
 }
 

@@ -113,6 +113,12 @@ class ModelText final : public Text {
   std::string_view chat_template() const override { return source_; }
   bool ends_generation(int32_t token) const override { return tokenizer_->is_end_of_generation(token); }
   int64_t vocab_size() const override { return tokenizer_->vocab().size(); }
+  TextMemory memory() const override {
+    return {.known_texts = known_.bytes(),
+            .known_texts_limit = known_.max_bytes(),
+            .grammars = grammars_.bytes(),
+            .grammars_limit = GrammarCache::kMaxBytes};
+  }
   const std::vector<std::string>& warnings() const override { return warnings_; }
 
  private:

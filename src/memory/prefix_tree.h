@@ -50,6 +50,8 @@ class PrefixTree {
   }
 
   int64_t size() const { return size_; }  // without the root
+  // Of its arrays, which are all that it ever takes.
+  size_t bytes() const { return nodes_.size() * sizeof(Entry) + (tokens_.size() + pages_.size()) * sizeof(int32_t); }
   int64_t max_nodes() const { return static_cast<int64_t>(nodes_.size()) - 1; }
 
  private:

@@ -1,4 +1,5 @@
 // What no protocol has: health, metrics, properties, tokens, the cache, the page.
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -54,7 +55,29 @@ Answer<void> health(Exchange& exchange, const Models& models, Pulse& pulse) {
   return answer(200, {{"status", "ok"}});
 }
 
-Answer<void> metrics(Exchange& exchange, const Models& models, const Server& server) {
+// What is held in memory to be used again, beside the weights.
+struct Memory {
+  std::string_view name;
+  size_t bytes, limit;
+};
+
+std::vector<Memory> memory_of(const ServedModel& model) {
+  const TextMemory text = model.text().memory();
+  const size_t kv = model.model->info().kv_bytes;
+  const EngineStats engine = model.engine->stats();
+  return {{"kv", kv, kv},
+          {"host_kv", engine.host_bytes_cached, engine.host_bytes_total},
+          {"prefix_tree", engine.tree_bytes, engine.tree_bytes},
+          {"known_texts", text.known_texts, text.known_texts_limit},
+          {"grammars", text.grammars, text.grammars_limit}};
+}
+
+std::vector<Memory> memory_of(const Server& server, const ResponseStore& stored) {
+  return {{"stored_responses", stored.bytes(), ResponseStore::kMaxBytes},
+          {"request_bodies", server.body_bytes(), server.limits().all_body_bytes}};
+}
+
+Answer<void> metrics(Exchange& exchange, const Models& models, const Server& server, const ResponseStore& stored) {
   std::string text;
   const auto add = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
     text += fmt::format("# HELP hearth_{0} {1}\n# TYPE hearth_{0} {2}\nhearth_{0} {3}\n", name, help, type, value);
@@ -113,6 +136,25 @@ Answer<void> metrics(Exchange& exchange, const Models& models, const Server& ser
   add("prefill_seconds_total", "counter", "Time from the first step of a prompt to the first token",
       seconds(&C::prefill_microseconds));
   add("decode_seconds_total", "counter", "Time from the first token to the last", seconds(&C::decode_microseconds));
+  std::vector<Memory> memory = memory_of(server, stored);
+  for (const Models::State& state : states) {
+    if (!state.model) continue;
+    for (const Memory& one : memory_of(*state.model)) {
+      const auto same = std::ranges::find(memory, one.name, &Memory::name);
+      if (same == memory.end()) {
+        memory.push_back(one);
+      } else {
+        same->bytes += one.bytes;
+        same->limit += one.limit;
+      }
+    }
+  }
+  const auto add_memory = [&](std::string_view name, std::string_view help, size_t Memory::*bytes) {
+    text += fmt::format("# HELP hearth_{0} {1}\n# TYPE hearth_{0} gauge\n", name, help);
+    for (const Memory& one : memory) text += fmt::format("hearth_{}{{of=\"{}\"}} {}\n", name, one.name, one.*bytes);
+  };
+  add_memory("memory_bytes", "Memory that is held beside the weights", &Memory::bytes);
+  add_memory("memory_limit_bytes", "The most that it may be", &Memory::limit);
   exchange.respond(200, "text/plain; version=0.0.4; charset=utf-8", text);
   return {};
 }
@@ -205,7 +247,22 @@ Answer<std::shared_ptr<ServedModel>> loaded_model(Exchange& exchange, const Mode
   return refuse(Refusal::kUnavailable, fmt::format("the model {} is not loaded, and so has no cache", state.id));
 }
 
-Answer<void> cache_state(Exchange& exchange, const Models& models) {
+// Of this model, and of the server for all of them.
+Json memory_json(const ServedModel& model, const Server& server, const ResponseStore& stored) {
+  std::vector<Memory> memory = memory_of(model);
+  std::ranges::copy(memory_of(server, stored), std::back_inserter(memory));
+  Json json = Json::object();
+  Memory sum{.name = "sum", .bytes = 0, .limit = 0};
+  for (const Memory& one : memory) {
+    json[one.name] = {{"held", one.bytes}, {"limit", one.limit}};
+    sum.bytes += one.bytes;
+    sum.limit += one.limit;
+  }
+  json[sum.name] = {{"held", sum.bytes}, {"limit", sum.limit}};
+  return json;
+}
+
+Answer<void> cache_state(Exchange& exchange, const Models& models, const Server& server, const ResponseStore& stored) {
   HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, loaded_model(exchange, models));
   const EngineStats stats = model->engine->stats();
   const ModelCounters& c = *model->counters;
@@ -220,7 +277,8 @@ Answer<void> cache_state(Exchange& exchange, const Models& models) {
                 {"queued_requests", stats.queued_requests},
                 {"prompt_tokens", c.prompt_tokens.load()},
                 {"cached_tokens", c.cached_tokens.load()},
-                {"returned_tokens", stats.returned_tokens}});
+                {"returned_tokens", stats.returned_tokens},
+                {"bytes", memory_json(*model, server, stored)}});
   return {};
 }
 
@@ -247,7 +305,7 @@ Answer<void> restore_cache(Exchange& exchange, const Models& models) {
 Answer<void> clear_cache(Exchange& exchange, const Models& models) {
   HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, loaded_model(exchange, models));
   model->engine->clear_cache();
-  return cache_state(exchange, models);
+  return {};
 }
 
 Answer<void> page(Exchange& exchange) {
@@ -260,7 +318,7 @@ Answer<void> page(Exchange& exchange) {
 
 }  // namespace
 
-void add_native(Server& server, Models& models) {
+void add_native(Server& server, Models& models, std::shared_ptr<const ResponseStore> stored) {
   const auto with_models = [&](const char* method, const char* path,
                                Answer<void> (*handler)(Exchange&, const Models&)) {
     server.add({method, path, [&models, handler](Exchange& exchange) { return handler(exchange, models); }});
@@ -278,14 +336,22 @@ void add_native(Server& server, Models& models) {
                 return {};
               },
               /*open=*/true});
-  server.add({"GET", "/metrics", [&](Exchange& exchange) { return metrics(exchange, models, server); }});
+  server.add({"GET", "/metrics",
+              [&models, &server, stored](Exchange& exchange) { return metrics(exchange, models, server, *stored); }});
   with_models("GET", "/props", props);
   with_models("POST", "/tokenize", tokenize);
   with_models("POST", "/detokenize", detokenize);
   with_models("POST", "/apply-template", apply_template);
-  with_models("GET", "/v1/cache", cache_state);
-  with_models("DELETE", "/v1/cache", clear_cache);
-  with_models("POST", "/v1/cache/clear", clear_cache);
+  const auto tell_cache = [&models, &server, stored](Exchange& exchange) {
+    return cache_state(exchange, models, server, *stored);
+  };
+  const auto clear = [&models, tell_cache](Exchange& exchange) -> Answer<void> {
+    HEARTH_TRY(clear_cache(exchange, models));
+    return tell_cache(exchange);
+  };
+  server.add({"GET", "/v1/cache", tell_cache});
+  server.add({"DELETE", "/v1/cache", clear});
+  server.add({"POST", "/v1/cache/clear", clear});
   with_models("POST", "/v1/cache/save", save_cache);
   with_models("POST", "/v1/cache/restore", restore_cache);
 }

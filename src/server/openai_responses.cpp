@@ -395,8 +395,7 @@ Answer<void> count_input(Exchange& exchange, const Models& models, const Respons
 
 }  // namespace
 
-void add_openai_responses(Server& server, Models& models) {
-  auto store = std::make_shared<ResponseStore>();
+void add_openai_responses(Server& server, Models& models, std::shared_ptr<ResponseStore> store) {
   for (const char* path : {"/v1/responses", "/responses"}) {
     server.add(
         {"POST", path, [&models, store](Exchange& exchange) { return answer_responses(exchange, models, *store); }});

@@ -13,14 +13,15 @@ void add_protocols(Server& server, Models& models) {
   add_openai_completions(server, models);
   add_openai_embeddings(server, models);
   add_openai_models(server, models);
-  add_openai_responses(server, models);
+  auto responses = std::make_shared<ResponseStore>();
+  add_openai_responses(server, models, responses);
   server.set_error_form("/v1/messages", anthropic_error);
   add_anthropic(server, models);
   server.set_error_form("/api/", ollama_error);
   add_ollama(server, models);
   add_ollama_embeddings(server, models);
   add_llamacpp(server, models);
-  add_native(server, models);
+  add_native(server, models, responses);
 }
 
 namespace {

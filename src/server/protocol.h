@@ -1,10 +1,12 @@
 // What the protocols share: sinks that write to an exchange, and the entry point of each.
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "server/chat.h"
+#include "server/response_store.h"
 #include "server/server.h"
 
 namespace hearth::server {
@@ -71,13 +73,14 @@ void add_openai_chat(Server& server, Models& models);
 void add_openai_completions(Server& server, Models& models);
 void add_openai_embeddings(Server& server, Models& models);
 void add_openai_models(Server& server, Models& models);
-void add_openai_responses(Server& server, Models& models);
+void add_openai_responses(Server& server, Models& models, std::shared_ptr<ResponseStore> store);
 void anthropic_error(Exchange& exchange, const ApiError& error);
 void add_anthropic(Server& server, Models& models);
 void ollama_error(Exchange& exchange, const ApiError& error);
 void add_ollama(Server& server, Models& models);
 void add_ollama_embeddings(Server& server, Models& models);
 void add_llamacpp(Server& server, Models& models);
-void add_native(Server& server, Models& models);
+// `stored`: for what it holds.
+void add_native(Server& server, Models& models, std::shared_ptr<const ResponseStore> stored);
 
 }  // namespace hearth::server

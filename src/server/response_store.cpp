@@ -31,6 +31,11 @@ bool ResponseStore::erase(std::string_view id) {
   return true;
 }
 
+size_t ResponseStore::bytes() const {
+  std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
 Json ResponseStore::item(std::string_view id) const {
   std::lock_guard lock(mutex_);
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {

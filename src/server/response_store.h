@@ -27,6 +27,7 @@ class ResponseStore {
   void put(std::string id, StoredResponse response);
   std::shared_ptr<const StoredResponse> get(std::string_view id) const;
   bool erase(std::string_view id);
+  size_t bytes() const;  // of JSON text
   // The item with this id that some response gave out; null: none has it.
   Json item(std::string_view id) const;
 

@@ -187,12 +187,38 @@ class Endpoints(Served):
         self.server.chat()
         text = self.server.get("/metrics")[2].decode()
         for line in text.splitlines():
-            self.assertRegex(line, r"^(# (HELP|TYPE) hearth_\w+ .+|hearth_\w+ [-+.e0-9]+)$")
+            self.assertRegex(line, r'^(# (HELP|TYPE) hearth_\w+ .+|hearth_\w+(\{of="\w+"\})? [-+.e0-9]+)$')
         self.assertGreaterEqual(self.server.metric("generated_tokens_total"), 16)
         # The engine publishes its numbers a moment after the end of the answer.
         wait_until(lambda: self.server.get("/v1/cache")[2]["pages_cached"] > 0)
         self.assertEqual(self.server.ask("DELETE", "/v1/cache")[2]["pages_cached"], 0)
         self.assertEqual(self.server.post("/v1/cache/clear", {})[0], 200)
+
+    def test_what_is_held_in_memory_is_told_in_bytes(self):
+        held = lambda: self.server.get("/v1/cache")[2]["bytes"]
+        before = held()
+        self.assertEqual(set(before), {"kv", "host_kv", "prefix_tree", "known_texts", "grammars", "stored_responses", "request_bodies", "sum"})
+        for field in ("held", "limit"):
+            self.assertEqual(before["sum"][field], sum(entry[field] for name, entry in before.items() if name != "sum"))
+        for name, entry in before.items():
+            self.assertLessEqual(entry["held"], entry["limit"], name)
+            self.assertEqual(name in ("kv", "prefix_tree", "sum"), entry["held"] > (1 << 16), name)
+        self.assertEqual((before["request_bodies"]["held"], before["request_bodies"]["limit"]), (0, 256 << 20))
+        text = "A thing that nobody said before. " * 20
+        self.server.chat(messages=[{"role": "user", "content": text}], json_schema={"type": "object", "properties": {"x" * 200: {}}}, max_tokens=2)
+        self.server.post("/v1/responses", {"input": text, "max_output_tokens": 2})
+        after = held()
+        for name, least in (("known_texts", len(text)), ("grammars", 200), ("stored_responses", len(text))):
+            self.assertGreater(after[name]["held"], before[name]["held"] + least, name)
+        with self.server.socket() as s:
+            s.sendall(b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n" + b"x" * 4000)
+            wait_until(lambda: held()["request_bodies"]["held"] == 4000)
+        wait_until(lambda: held()["request_bodies"]["held"] == 0)
+        text = self.server.get("/metrics")[2].decode()
+        for name, entry in after.items():
+            if name not in ("sum", "request_bodies"):
+                self.assertIn(f'hearth_memory_bytes{{of="{name}"}} {entry["held"]}\n', text)
+                self.assertIn(f'hearth_memory_limit_bytes{{of="{name}"}} {entry["limit"]}\n', text)
 
 
 class HostMemory(unittest.TestCase):
@@ -224,6 +250,8 @@ class HostMemory(unittest.TestCase):
             cleared = server.ask("DELETE", "/v1/cache")[2]
             self.assertEqual((cleared["host_pages_cached"], cleared["pages_cached"]), (0, 0))
             self.assertEqual(server.stop(), 0, server.lines)
+
+
 
 
 class CacheFile(unittest.TestCase):

@@ -7,7 +7,6 @@ namespace hearth {
 namespace {
 
 constexpr size_t kMaxEntries = 64;
-constexpr size_t kMaxBytes = size_t{128} << 20;
 
 }  // namespace
 
@@ -24,6 +23,11 @@ std::shared_ptr<const Grammar> GrammarCache::find(const GrammarSource& source, s
   if (it == entries_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, it);
   return it->grammar;
+}
+
+size_t GrammarCache::bytes() const {
+  std::lock_guard lock(mutex_);
+  return bytes_;
 }
 
 void GrammarCache::keep(Entry entry) {

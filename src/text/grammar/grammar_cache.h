@@ -15,9 +15,12 @@ namespace hearth {
 // Safe from any thread. The tokenizer outlives it.
 class GrammarCache {
  public:
+  static constexpr size_t kMaxBytes = size_t{128} << 20;  // of grammars and their sources; the latest stays in any case
+
   explicit GrammarCache(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
   Result<std::shared_ptr<const Grammar>> compile(const GrammarSource& source, std::string_view dialect);
+  size_t bytes() const;
 
  private:
   struct Entry {
@@ -33,7 +36,7 @@ class GrammarCache {
   const Tokenizer& tokenizer_;
   std::once_flag tokens_once_;
   std::shared_ptr<const grammar::TokenTrie> tokens_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::list<Entry> entries_;  // the latest first; guarded by mutex_
   size_t bytes_ = 0;          // guarded by mutex_
 };
