@@ -53,7 +53,7 @@ std::string_view name_of(CacheMiss miss) {
 
 bool ExchangeSink::alive() {
   if (exchange_.gone()) return false;
-  if (exchange_.started() && exchange_.quiet_seconds() >= kKeepaliveSeconds) keepalive();
+  if (exchange_.started() && exchange_.quiet_seconds() >= exchange_.limits().keepalive_seconds) keepalive();
   return true;
 }
 

@@ -11,9 +11,6 @@
 
 namespace hearth::server {
 
-// At most this long after the last byte a stream says something.
-inline constexpr double kKeepaliveSeconds = 10;
-
 // A sink over an exchange: notices clients that leave, and keeps those that wait.
 class ExchangeSink : public ChatSink {
  public:

@@ -9,7 +9,7 @@ import time
 import unittest
 from pathlib import Path
 
-from scripted import PATCH, RULES, Scripted, anthropic_message, chat_message, events_of, ollama_objects, openai_response
+from scripted import PATCH, RULES, Scripted, anthropic_message, call, chat_message, events_of, ollama_objects, openai_response
 
 SERVER, MODEL = sys.argv.pop(1), sys.argv.pop(1)
 REQUESTS = Path(__file__).resolve().parent / "requests"
@@ -339,6 +339,9 @@ class Ollama(Protocol):
         self.assertRegex(whole["created_at"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$")
         for name in ("total_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count"):
             self.assertGreater(objects[-1][name], 0, name)
+        for last in (whole, objects[-1]):
+            self.assertEqual(last["prompt_cached_count"] + last["prompt_computed_count"], last["prompt_eval_count"])
+            self.assertEqual(last["prompt_cached_count"], last["prompt_eval_count"] // 2)
         self.assertEqual(self.chat(options={"num_predict": 2, "num_ctx": 4096, "num_gpu": 1, "seed": 3, "top_k": 5, "min_p": 0.1})[0]["done_reason"], "length")
         self.assertEqual(self.chat(options={"num_predict": -1, "stop": [", three"]})[0]["message"]["content"], "One, two")
         self.assertEqual(self.server.json("POST", "/api/chat", {"model": "m", "messages": []})["done_reason"], "load")
@@ -370,12 +373,14 @@ class Ollama(Protocol):
         self.assertNotIn("context", raw)
         self.assertLess(raw["prompt_eval_count"], 5)
         self.assertEqual(self.server.json("POST", "/api/generate", {"model": "m"})["done_reason"], "load")
-        for field, value in (("suffix", "x"), ("images", [IMAGE]), ("template", "x"), ("context", [-1]), ("format", 5), ("think", 5)):
+        self.assertIn("suffix", self.server.json("POST", "/api/generate", {"prompt": "a", "suffix": "b"}, status=400)["error"])  # no tokens for it
+        for field, value in (("images", [IMAGE]), ("template", "x"), ("context", [-1]), ("format", 5), ("think", 5)):
             self.assertIn(field, self.server.json("POST", "/api/generate", {"prompt": "a", field: value}, status=400)["error"])
 
     def test_the_model(self):
         tags = self.server.json("GET", "/api/tags")["models"]
         self.assertEqual((tags[0]["name"], tags[0]["details"]["family"]), ("scripted", "qwen3"))
+        self.assertEqual(tags[0]["size"], Path(MODEL).stat().st_size)
         self.assertEqual(self.server.json("GET", "/api/ps")["models"][0]["context_length"], 65536)
         shown = self.server.json("POST", "/api/show", {"model": "x"})
         self.assertEqual(shown["model_info"]["qwen3.context_length"], 65536)
@@ -385,7 +390,7 @@ class Ollama(Protocol):
     def test_errors(self):
         message = {"role": "user", "content": "a", "images": [IMAGE]}
         self.assertIn("images", self.server.json("POST", "/api/chat", {"messages": [message]}, status=400)["error"])
-        self.assertIn("error", self.server.json("POST", "/api/pull", {"model": "x"}, status=501))
+        self.assertIn("models that it was started with", self.server.json("POST", "/api/pull", {"model": "x"}, status=501)["error"])
 
     def test_embeddings(self):
         near = lambda a, b: self.assertLess(max(abs(x - y) for x, y in zip(a, b, strict=True)), 2e-3)
@@ -416,6 +421,72 @@ class Ollama(Protocol):
 
     def test_a_client_that_leaves(self):
         self.gone_within("/api/generate", {"prompt": "SLOW"})
+
+
+class Keepalive(unittest.TestCase):
+    """What the model writes does not reach the client for seconds: a stream is never silent for longer than it may be."""
+    WORDS = "one two three four five six seven eight nine ten " * 6
+    RULES = [{"has": ["CALLS"], "say": call("get_weather", city="Rome") + "\n" + call("get_weather", city=WORDS), "token_ms": 40},
+             {"has": ["CALL"], "say": call("get_weather", city=WORDS), "token_ms": 40},
+             {"has": ["SHELL"], "say": call("local_shell", command=["echo", WORDS]), "token_ms": 40},
+             {"has": ["PONDER"], "say": WORDS + "\n</think>\n\nYes.", "token_ms": 40}]
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Scripted(SERVER, MODEL, cls.RULES, "0.2")
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.stop() == 0
+
+    def stream(self, path, body):
+        """The text of a stream, in which something came at least every second and a half."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        connection.request("POST", path, json.dumps(body | {"stream": True}))
+        response = connection.getresponse()
+        start = last = time.time()
+        text, gap = b"", 0
+        while piece := response.read1(65536):
+            gap, last = max(gap, time.time() - last), time.time()
+            text += piece
+        connection.close()
+        self.assertGreater(last - start, 2)
+        self.assertLess(gap, 1.5)
+        return text.decode()
+
+    def said(self, text):
+        return [{"role": "user", "content": text}]
+
+    def test_openai_chat(self):
+        tools = [{"type": "function", "function": PARAMETERS}]
+        message = chat_message(self.stream("/v1/chat/completions", {"messages": self.said("CALLS"), "tools": tools, "parallel_tool_calls": False}))
+        self.assertEqual([json.loads(c["arguments"]) for c in message["tool_calls"]], [{"city": "Rome"}])
+        message = chat_message(self.stream("/v1/chat/completions", {"messages": self.said("CALL"), "tools": tools}))
+        self.assertEqual([json.loads(c["arguments"]) for c in message["tool_calls"]], [{"city": self.WORDS}])
+
+    def test_anthropic(self):
+        text = self.stream("/v1/messages", {"messages": self.said("PONDER"), "max_tokens": 2000, "thinking": {"type": "enabled", "budget_tokens": 1500, "display": "omitted"}})
+        self.assertEqual(anthropic_message(text)["content"][-1]["text"], "Yes.")
+        self.assertGreater(text.count("event: ping"), 4)
+        tool = {"name": "get_weather", "description": "x", "input_schema": SCHEMA}
+        for choice in ({}, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}):
+            text = self.stream("/v1/messages", {"messages": self.said("CALLS"), "max_tokens": 2000, "tools": [tool]} | choice)
+            self.assertEqual(anthropic_message(text)["content"][0]["input"], {"city": "Rome"})
+
+    def test_openai_responses(self):
+        text = self.stream("/v1/responses", {"input": "SHELL", "tools": [{"type": "local_shell"}]})
+        self.assertEqual(openai_response(text)["output"][-1]["action"]["command"], ["echo", self.WORDS])
+        self.assertGreater(text.count("event: response.in_progress"), 5)
+        tool = {"type": "function", "name": "get_weather", "parameters": SCHEMA}
+        text = self.stream("/v1/responses", {"input": "CALLS", "tools": [tool], "parallel_tool_calls": False})
+        self.assertEqual(json.loads(openai_response(text)["output"][-1]["arguments"]), {"city": "Rome"})
+
+    def test_ollama(self):
+        objects = ollama_objects(self.stream("/api/chat", {"messages": self.said("CALL"), "tools": [{"type": "function", "function": PARAMETERS}]}))
+        self.assertEqual([c["function"]["arguments"] for o in objects for c in o["message"].get("tool_calls", [])], [{"city": self.WORDS}])
+        self.assertGreater(len(objects), 6)
+        objects = ollama_objects(self.stream("/api/generate", {"prompt": "PONDER", "think": True}))
+        self.assertEqual("".join(o["response"] for o in objects), "Yes.")
 
 
 # Values that no field expects.

@@ -27,11 +27,11 @@ RULES = [
 
 
 class Scripted:
-    def __init__(self, program, model, rules):
+    def __init__(self, program, model, rules, *arguments):
         self.script = tempfile.NamedTemporaryFile("w", suffix=".json")
         json.dump(rules, self.script)
         self.script.flush()
-        self.process = subprocess.Popen([program, model, self.script.name], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        self.process = subprocess.Popen([program, model, self.script.name, *arguments], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, text=True)
         self.lines = []
         self.port = None

@@ -1,7 +1,7 @@
 // The server with its protocols and the text side of a model, but answers from a script: what clients do with an answer
 // must not depend on what a small model happens to say.
 //
-//   scripted_server MODEL SCRIPT      says on stderr where it listens; ends when stdin does
+//   scripted_server MODEL SCRIPT [KEEPALIVE_SECONDS]     says on stderr where it listens; ends when stdin does
 //
 // The script is a list of rules. The first whose `has` (all) and `lacks` (none) fit the rendered prompt gives the
 // answer:
@@ -123,7 +123,7 @@ std::vector<Rule> read_script(const char* path) {
 }
 
 int main(int count, char** arguments) {
-  if (count != 3) return 2;
+  if (count < 3 || count > 4) return 2;
   Models models({.path = arguments[1], .model = {.threads = 1, .context_tokens = 65536}, .id = "scripted"});
   models.start_loading();
   while (!models.get()) {
@@ -135,7 +135,9 @@ int main(int count, char** arguments) {
   }
   ServedModel& model = **models.get();
   model.engine = std::make_unique<ScriptedEngine>(model.model, std::move(model.engine), read_script(arguments[2]));
-  Server server({.port = 0});
+  ServerOptions options{.port = 0};
+  if (count == 4) options.limits.keepalive_seconds = std::stod(arguments[3]);
+  Server server(std::move(options));
   add_protocols(server, models);
   if (auto started = server.start(); !started) return 1;
   std::fputs(fmt::format("Listening on {}\n", server.url()).c_str(), stderr);

@@ -71,6 +71,9 @@ test('anthropic: thinking', async () => {
 test('anthropic: models', async () => {
   const models = await collect(anthropic(SCRIPTED).models.list());
   assert.equal(models[0].display_name, 'scripted');
+  const one = await anthropic(SCRIPTED).models.retrieve('scripted');
+  assert.deepEqual([one.id, one.type], ['scripted', 'model']);
+  assert.ok(Date.parse(one.created_at) > 0);
 });
 
 test('anthropic: errors and leaving', async () => {
@@ -111,6 +114,52 @@ test('openai: chat, completions, models', async () => {
   const pieces = await collect(await openai(BOX).completions.create({ model: 'any', prompt: 'Once', max_tokens: 8, stream: true }));
   assert.ok(pieces.map((piece) => piece.choices[0]?.text ?? '').join('').length > 0);
   assert.equal((await client.models.list()).data[0].id, 'scripted');
+});
+
+test('openai: chat errors and leaving', async () => {
+  const client = openai(SCRIPTED);
+  await assert.rejects(client.chat.completions.create({ model: 'any', messages: said('x'), temperature: 'hot' }), (error) => {
+    assert.ok(error instanceof OpenAI.BadRequestError);
+    assert.equal(error.type, 'invalid_request_error');
+    assert.match(error.message, /temperature/);
+    return true;
+  });
+  await assert.rejects(client.chat.completions.create({ model: 'any', messages: said('BREAK') }), OpenAI.InternalServerError);
+  const broken = await client.chat.completions.create({ model: 'any', messages: said('BREAK'), stream: true });
+  await assert.rejects(collect(broken), /the device is gone/);
+  const stream = client.chat.completions.stream({ model: 'any', messages: said('SLOW') });
+  stream.once('content', () => stream.abort());
+  await assert.rejects(stream.finalChatCompletion(), OpenAI.APIUserAbortError);
+});
+
+test('openai: several answers, log-probabilities, a form', async () => {
+  const several = await openai(SCRIPTED).chat.completions.create({ model: 'any', messages: said('hello'), n: 3 });
+  assert.deepEqual(several.choices.map((choice) => [choice.index, choice.message.content]),
+    [0, 1, 2].map((index) => [index, 'One, two, three.']));
+  const client = openai(BOX);
+  const scored = await client.chat.completions.create({ model: 'any', messages: said(story), max_tokens: 5, logprobs: true, top_logprobs: 2 });
+  const scores = scored.choices[0].logprobs.content;
+  assert.equal(scores.map((score) => score.token).join(''), scored.choices[0].message.content);
+  for (const score of scores) assert.ok(score.logprob <= 0 && score.top_logprobs.length === 2);
+  const strict = { type: 'object', properties: { city: { enum: ['Rome', 'Oslo'] } }, required: ['city'], additionalProperties: false };
+  const parsed = await client.chat.completions.parse({ model: 'any', messages: said('A city as JSON'), max_tokens: 200,
+    response_format: { type: 'json_schema', json_schema: { name: 'city', strict: true, schema: strict } } });
+  assert.ok(['Rome', 'Oslo'].includes(parsed.choices[0].message.parsed.city));
+});
+
+test('openai: whole completions', async () => {
+  const client = openai(BOX);
+  const prompts = ['Once upon a time', 'The dog', 'A bear'];
+  const many = await client.completions.create({ model: 'any', prompt: prompts, max_tokens: 6, temperature: 0 });
+  const alone = await Promise.all(prompts.map((prompt) => client.completions.create({ model: 'any', prompt, max_tokens: 6, temperature: 0 })));
+  assert.deepEqual(many.choices.map((choice) => choice.text), alone.map((one) => one.choices[0].text));
+  assert.equal(many.usage.prompt_tokens, alone.reduce((sum, one) => sum + one.usage.prompt_tokens, 0));
+  const echoed = await client.completions.create({ model: 'any', prompt: 'Once', max_tokens: 4, echo: true, logprobs: 1 });
+  assert.ok(echoed.choices[0].text.startsWith('Once'));
+  assert.equal(echoed.choices[0].logprobs.tokens.join(''), echoed.choices[0].text);
+  await assert.rejects(client.completions.create({ model: 'any', prompt: [] }), OpenAI.BadRequestError);
+  await assert.rejects(client.completions.create({ model: 'any', prompt: 'a', suffix: 'b' }), /filling in the middle/);
+  await assert.rejects(openai(SCRIPTED).completions.create({ model: 'any', prompt: ['hello', 'BREAK'] }), OpenAI.InternalServerError);
 });
 
 test('openai: responses', async () => {
@@ -207,5 +256,21 @@ test('ollama: the model, errors, leaving', async () => {
   let pieces = 0;
   await assert.rejects(async () => {
     for await (const piece of stream) if (++pieces === 3) stream.abort();
+  }, { name: 'AbortError' });
+});
+
+test('ollama: streams of generate and of tools', async () => {
+  const client = ollama(SCRIPTED);
+  const pieces = await collect(await client.generate({ model: 'any', prompt: 'hello', stream: true }));
+  assert.equal(pieces.map((piece) => piece.response).join(''), 'One, two, three.');
+  assert.ok(pieces.at(-1).done && pieces.at(-1).context.length > 0);
+  const tools = [{ type: 'function', function: { ...about, parameters: schema } }];
+  const called = await collect(await client.chat({ model: 'any', messages: said('WEATHER'), tools, stream: true }));
+  const calls = called.flatMap((piece) => piece.message.tool_calls ?? []);
+  assert.deepEqual(calls.map((call) => call.function.arguments), [{ city: 'Rome' }, { city: 'Oslo' }]);
+  assert.match(called.map((piece) => piece.message.content).join(''), /Let me look\./);
+  const stream = await client.generate({ model: 'any', prompt: 'SLOW', stream: true });
+  await assert.rejects(async () => {
+    for await (const piece of stream) if (piece.response) stream.abort();
   }, { name: 'AbortError' });
 });
