@@ -97,10 +97,9 @@ size_t kv_bytes(const Backend& backend, const Graph& graph, KvType type, int64_t
   return bytes;
 }
 
-// The plans that a chat with a few users records.
-std::vector<Bucket> usual_buckets() {
-  return {bucket_for(PlanKind::kDecode, 1), bucket_for(PlanKind::kDecode, 8),
-          bucket_for(PlanKind::kPrefill, EngineOptions{}.prefill_rows)};
+// The largest plans that an engine records; the others fit into their memory.
+std::vector<Bucket> largest_buckets() {
+  return {bucket_for(PlanKind::kPrefill, EngineOptions{}.prefill_rows), {PlanKind::kDecode, std::end(kDecodeRows)[-1]}};
 }
 
 // Bytes of the weights that every token reads. A table that is only gathered is not read.
@@ -246,7 +245,7 @@ Result<std::shared_ptr<Model>> Model::Impl::open(const std::string& path, const 
                                .layout = layout,
                                .progress = options.progress,
                                .release = [&m](const TensorEntry& t) { m.catalog.release(t); }};
-      HEARTH_ASSIGN(const size_t plans, m.backend->workspace_bytes(graph, load_options, usual_buckets()));
+      HEARTH_ASSIGN(const size_t plans, m.backend->workspace_bytes(graph, load_options, largest_buckets()));
       // In host memory, repacked copies take the place of the file's pages, which are released.
       const size_t in_host = device_memory ? 0 : m.catalog.total_bytes();
       BudgetRequest request{.weights_bytes = std::max(in_host, m.backend->weight_bytes(graph, layout)),

@@ -80,9 +80,26 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(EngineModel model, const En
           m.sequence_tokens, rows, need, g, m.kv_pages[static_cast<size_t>(g)]);
     }
   }
-  // A device that cannot run this graph at all should say so now.
-  HEARTH_TRY(scheduler->plans_.get(bucket_for(PlanKind::kDecode, 1)));
+  HEARTH_TRY(scheduler->record_plans());
   return scheduler;
+}
+
+Result<void> Scheduler::record_plans() {
+  // The largest first: those that fit into its memory share it. Nothing runs, so that it takes no longer for a large
+  // model than for a small one. Prompts that do not fit are read in smaller chunks.
+  const int64_t chunk = options_.deterministic ? kPrefillGrid : options_.prefill_rows;
+  for (size_t i = std::size(kPrefillRows); i-- > 0;) {
+    const Bucket bucket{PlanKind::kPrefill, kPrefillRows[i]};
+    if (bucket.rows > bucket_for(PlanKind::kPrefill, chunk).rows) continue;
+    if (Result<Executable*> executable = plans_.get(bucket);
+        !executable && !shrink_chunks(executable.error(), bucket)) {
+      return std::move(executable).error();
+    }
+  }
+  for (size_t i = std::size(kDecodeRows); i-- > 0;) {
+    HEARTH_TRY(plans_.get({PlanKind::kDecode, kDecodeRows[i]}));
+  }
+  return {};
 }
 
 Result<void> Scheduler::check(const Request& request) const {
@@ -178,15 +195,7 @@ bool Scheduler::step() {
   const Bucket bucket = assemble();
   Result<Executable*> executable = plans_.get(bucket);
   if (!executable) {
-    // Too large for the memory that is left: go on with smaller chunks.
-    if (executable.error().code == ErrorCode::kOutOfMemory && bucket.kind == PlanKind::kPrefill &&
-        !options_.deterministic) {
-      max_rows_ = largest_decode_bucket();
-      for (int64_t rows : kPrefillRows) {
-        if (rows < bucket.rows) max_rows_ = rows;
-      }
-      return true;
-    }
+    if (shrink_chunks(executable.error(), bucket)) return true;
     deliver_all_text();
     fail_step(executable.error());
     return true;
@@ -207,6 +216,17 @@ bool Scheduler::step() {
   }
   measure_step(seconds_between(started, Clock::now()));
   complete_step();
+  return true;
+}
+
+// Too large for the memory that is left: go on with smaller chunks.
+bool Scheduler::shrink_chunks(const Error& error, Bucket bucket) {
+  if (error.code != ErrorCode::kOutOfMemory || bucket.kind != PlanKind::kPrefill || options_.deterministic)
+    return false;
+  max_rows_ = largest_decode_bucket();
+  for (int64_t rows : kPrefillRows) {
+    if (rows < bucket.rows) max_rows_ = rows;
+  }
   return true;
 }
 

@@ -50,7 +50,7 @@ inline constexpr double kLoneStepSeconds = 2;
 
 class Scheduler {
  public:
-  // Fails with kUsage on impossible options, or as recording the first plan does.
+  // Fails with kUsage on impossible options, or as recording the plans of decode steps does.
   static Result<std::unique_ptr<Scheduler>> create(EngineModel model, const EngineOptions& options);
 
   // kUsage when the request is impossible. May be called from any thread.
@@ -74,6 +74,9 @@ class Scheduler {
   Scheduler(EngineModel model, const EngineOptions& options);
 
   Result<void> check_embedding(const Request& request) const;
+  // Records the plans of all steps that may come: how long that takes, and whether there is memory for them, is no
+  // business of the first requests.
+  Result<void> record_plans();
   void finish_cancelled();
   void admit();
   // `limit`: the most tokens of a cached prefix that the candidate takes.
@@ -90,6 +93,8 @@ class Scheduler {
   bool reserve(Sequence& sequence, int64_t rows);
   void preempt(Sequence& sequence);
   Bucket assemble();
+  // After a plan could not be recorded: takes smaller chunks from now on. False when that is no remedy.
+  bool shrink_chunks(const Error& error, Bucket bucket);
   void complete_step();
   void draw(Sequence& sequence);
   Result<int32_t> draw_token(const Sequence& sequence);

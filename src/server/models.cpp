@@ -21,6 +21,9 @@ bool shows_tools(const Text& text) {
   return prompt && prompt->text.find("probe_of_tools") != std::string::npos;
 }
 
+// The engine has recorded its plans, which takes no longer for a large model than for a small one. One token more
+// touches what else is used first: weights that are not in memory yet, the vocabulary, the sampler. A whole chunk of a
+// prompt would take minutes where the processor is slow.
 Result<void> warm_up(Engine& engine, const Text& text) {
   HEARTH_ASSIGN(std::vector<int32_t> prompt, text.tokenize("Hello", false, true));
   if (prompt.empty()) prompt.push_back(0);

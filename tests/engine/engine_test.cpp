@@ -935,6 +935,15 @@ TEST(Engine, NextWithinGivesUpInTime) {
   EXPECT_TRUE(collect(*generation).done);
 }
 
+TEST(Engine, PlansAreRecordedBeforeTheFirstRequest) {
+  FakeModel model;
+  auto engine = start(model);
+  model.limit_recorded_rows(0);
+  for (int64_t length : {1, 20, 64, 100, 400}) {
+    EXPECT_TRUE(run(*engine, greedy(random_prompt(1, length), 2)).done) << length;
+  }
+}
+
 // Several threads submit, read some and go away at random, while pages are scarce; whatever is read to its end is
 // right.
 TEST(Engine, RandomCancelsLeaveNoPageInUse) {
