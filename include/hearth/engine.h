@@ -22,6 +22,10 @@ struct EngineOptions {
   int64_t prefill_rows = 512;  // most prompt tokens in one step, up to kMaxPrefillRows
   bool deterministic = false;  // output bit-equal whatever the batch and the cache history; costs some speed
   bool prefix_cache = true;    // keep pages of finished sequences for later prompts
+  // An engine that has something to do and got nothing done for this long has stalled. Longer where steps are slow:
+  // eight times what the largest would take at the best pace so far. Nothing stalls before the first step is done: it
+  // may have to read the whole file.
+  double stall_seconds = 120;
 };
 
 struct Request {
@@ -118,7 +122,8 @@ class Generation {
   Generation& operator=(Generation&&) noexcept;
   ~Generation();
 
-  // Blocks for the next event; nullopt after Done or Failed was returned.
+  // Blocks for the next event; nullopt after Done or Failed was returned. While the engine is stalled there is one
+  // event more: Failed with kStalled, which cancels the request.
   std::optional<Event> next();
   // The same, at most `seconds` (0 or less: not at all); nullopt also when the time is over (finished() tells which).
   std::optional<Event> next_within(double seconds);
@@ -148,22 +153,27 @@ struct EngineStats {
   int64_t returned_tokens = 0;  // whose pages came back from there so far
   size_t tree_bytes = 0;     // of the prefix tree itself, in host memory
   int64_t steps = 0;
+  // Since the engine last got something done (a step, a page of a cache file) while there is something to do; else 0.
+  double quiet_seconds = 0;
+  bool stalled = false;   // that is too long (EngineOptions::stall_seconds)
+  const char* task = "";  // what the engine does or did last: "run a step", "save the cache", ...
 };
 
 class Engine {
  public:
   // Fails with kUsage on impossible options and when the model has an engine already. Destroying the engine cancels
-  // what it still runs.
+  // what it still runs, and waits for the end of the step: of one that has stalled for ever.
   static Result<std::unique_ptr<Engine>> create(std::shared_ptr<Model> model, const EngineOptions& options);
   virtual ~Engine() = default;
 
   // Checks the request (kUsage: a prompt longer than the context, a bad token, an impossible option; kUnsupported: an
-  // embedding, and the model makes none or in a way that Hearth does not know) and queues it.
-  // Safe from any thread.
+  // embedding, and the model makes none or in a way that Hearth does not know) and queues it. Safe from any thread.
+  // This and all below but stats() fail with kStalled when the engine is stalled, and after that it goes on without
+  // what they asked for.
   virtual Result<Generation> submit(Request request) = 0;
   virtual EngineStats stats() const = 0;
   // Drops every cached page that no live sequence uses.
-  virtual void clear_cache() = 0;
+  virtual Result<void> clear_cache() = 0;
   // Writes what is cached to a file, and brings it back, between two steps. Only a file of the same model, KV type and
   // backend is taken (kInvalidInput); what is cached already stays, and what has no room is left out. Return the number
   // of cached tokens that were written or brought back.

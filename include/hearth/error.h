@@ -20,6 +20,7 @@ enum class ErrorCode {
   kOutOfMemory,   // need, have and the flag that fits are in the message
   kIo,            // the operating system refused
   kCancelled,     // the caller went away; not a failure
+  kStalled,       // the engine makes no progress; it may go on later
   kInternal,      // a bug in Hearth
 };
 

@@ -57,7 +57,7 @@ struct CloseFile {
 }  // namespace
 
 Result<int64_t> write_cache_file(const std::string& path, const std::string& identity, const KvCache& cache,
-                                 const PageStore& store) {
+                                 const PageStore& store, const std::function<void()>& progress) {
   if (cache.groups() > static_cast<int64_t>(kMostGroups)) {
     return fail(ErrorCode::kUnsupported, "{}: cannot save a cache of {} KV groups; up to {} can be", path,
                 cache.groups(), kMostGroups);
@@ -86,6 +86,7 @@ Result<int64_t> write_cache_file(const std::string& path, const std::string& ide
       if (record.groups >> g & 1) HEARTH_TRY(file.write(pages[g].data(), pages[g].size()));
     }
     tokens += kPageTokens;
+    progress();
   }
   const uint32_t end = 0;
   HEARTH_TRY(file.write(&end, sizeof end));
@@ -94,7 +95,7 @@ Result<int64_t> write_cache_file(const std::string& path, const std::string& ide
 }
 
 Result<RestoredCache> read_cache_file(const std::string& path, const std::string& identity, KvCache& cache,
-                                      PageStore& store) {
+                                      PageStore& store, const std::function<void()>& progress) {
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
   if (!file) {
     const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
@@ -127,6 +128,7 @@ Result<RestoredCache> read_cache_file(const std::string& path, const std::string
   RestoredCache result;
   bool room = true;
   while (room) {
+    progress();
     Record record{};
     uint64_t hash = 0;
     if (!read(&record.node, sizeof record.node)) return damaged();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,9 @@ namespace hearth {
 //     u64 hash of the fields above and of the pages, the pages
 //   u32 0
 // Pages in the host's memory are no different from those of the device here. Returns the number of tokens that were
-// written. `identity`: of all that the pages' content depends on.
+// written. `identity`: of all that the pages' content depends on. `progress` is called for each node.
 Result<int64_t> write_cache_file(const std::string& path, const std::string& identity, const KvCache& cache,
-                                 const PageStore& store);
+                                 const PageStore& store, const std::function<void()>& progress);
 
 struct RestoredCache {
   int64_t tokens = 0;                           // in new nodes
@@ -28,6 +29,6 @@ struct RestoredCache {
 // Adds what the file holds to the cache, as far as pages are free. kInvalidInput for a file of something else and for a
 // damaged one; what was read before the damage is sound and stays.
 Result<RestoredCache> read_cache_file(const std::string& path, const std::string& identity, KvCache& cache,
-                                      PageStore& store);
+                                      PageStore& store, const std::function<void()>& progress);
 
 }  // namespace hearth

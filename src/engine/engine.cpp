@@ -1,7 +1,11 @@
 #include "engine/engine.h"
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
+#include <limits>
 #include <mutex>
 #include <thread>
 #include <type_traits>
@@ -11,10 +15,14 @@
 namespace hearth {
 namespace {
 
+// How much longer a step may take than its rows would at the best pace that was seen. Rows of a prompt take longer the
+// deeper in it they are.
+constexpr double kPatience = 8;
+
 class EngineThread final : public Engine {
  public:
-  EngineThread(std::unique_ptr<Scheduler> scheduler, std::shared_ptr<void> keep)
-      : keep_(std::move(keep)), scheduler_(std::move(scheduler)), stats_(scheduler_->stats()) {
+  EngineThread(std::unique_ptr<Scheduler> scheduler, const EngineOptions& options, std::shared_ptr<void> keep)
+      : keep_(std::move(keep)), options_(options), scheduler_(std::move(scheduler)), stats_(scheduler_->stats()) {
     thread_ = std::thread([this] { run(); });
   }
 
@@ -35,43 +43,53 @@ class EngineThread final : public Engine {
     std::lock_guard lock(mutex_);
     EngineStats stats = stats_;
     stats.queued_requests += static_cast<int64_t>(submitted_.size());
+    stats.quiet_seconds = doorbell_->quiet_seconds();
+    stats.stalled = doorbell_->stalled();
+    stats.task = task_;
     return stats;
   }
 
-  void clear_cache() override {
-    between_steps([](Scheduler& scheduler) {
-      scheduler.clear_cache();
-      return true;
+  Result<void> clear_cache() override {
+    return between_steps("clear the cache", [this]() -> Result<void> {
+      scheduler_->clear_cache();
+      return {};
     });
   }
   Result<int64_t> save_cache(const std::string& path) override {
-    return between_steps(
-        [&](Scheduler& scheduler) { return guarded("save the cache", [&] { return scheduler.save_cache(path); }); });
+    return between_steps("save the cache", [=, this] { return scheduler_->save_cache(path, progress_); });
   }
   Result<int64_t> restore_cache(const std::string& path) override {
-    return between_steps([&](Scheduler& scheduler) {
-      return guarded("restore the cache", [&] { return scheduler.restore_cache(path); });
-    });
+    return between_steps("restore the cache", [=, this] { return scheduler_->restore_cache(path, progress_); });
   }
 
  private:
-  // Has the engine thread call f(scheduler) between two steps, and waits for it.
+  // Has the engine thread call f() between two steps, and waits for the Result. Once nobody waits any longer, f is not
+  // called; it may be running still, and must own what it uses.
   template <class F>
-  std::invoke_result_t<F, Scheduler&> between_steps(F f) {
-    std::promise<std::invoke_result_t<F, Scheduler&>> promise;
+  std::invoke_result_t<F> between_steps(const char* what, F f) {
+    if (doorbell_->stalled()) return doorbell_->error();
+    auto promise = std::make_shared<std::promise<std::invoke_result_t<F>>>();
+    auto result = promise->get_future();
     {
       std::lock_guard lock(mutex_);
-      tasks_.push_back([&] {
-        auto result = f(*scheduler_);
+      tasks_.push_back([this, what, f = std::move(f), waiting = std::weak_ptr(promise)] {
+        const auto promise = waiting.lock();
+        if (!promise) return;
+        task_ = what;
+        auto result = guarded(what, f);
         publish();
-        promise.set_value(std::move(result));
+        promise->set_value(std::move(result));
       });
     }
     doorbell_->ring();
-    return promise.get_future().get();
+    while (result.wait_for(doorbell_->until_stall()) != std::future_status::ready) {
+      if (doorbell_->stalled()) return doorbell_->error();
+    }
+    return result.get();
   }
 
   Result<Generation> queue(Request request) {
+    if (doorbell_->stalled()) return doorbell_->error();
     HEARTH_TRY(scheduler_->check(request));
     HEARTH_ASSIGN(StopMatcher stop, StopMatcher::create(request.stop_strings));
     auto state = std::make_shared<Generation::State>(doorbell_);
@@ -87,7 +105,10 @@ class EngineThread final : public Engine {
   // One turn of the scheduler. Memory that runs out in the middle of one ends the sequences, not the engine.
   bool turn(std::vector<std::unique_ptr<Sequence>>& arrived) {
     bool busy = true;
-    Result<void> result = guarded("run a step", [&]() -> Result<void> {
+    task_ = "run a step";
+    const int64_t steps = scheduler_->steps();
+    const auto start = std::chrono::steady_clock::now();
+    Result<void> result = guarded(task_.load(), [&]() -> Result<void> {
       for (auto& sequence : arrived) scheduler_->add(std::move(sequence));
       busy = scheduler_->step();
       return {};
@@ -99,7 +120,15 @@ class EngineThread final : public Engine {
       }
     }
     arrived.clear();
+    if (scheduler_->steps() > steps) learn_pace(std::chrono::steady_clock::now() - start);
     return busy;
+  }
+
+  // A slow processor may take minutes for the largest step.
+  void learn_pace(std::chrono::duration<double> step) {
+    best_pace_ = std::min(best_pace_, step.count() / static_cast<double>(scheduler_->step_rows()));
+    const auto most_rows = static_cast<double>(options_.prefill_rows + options_.max_sequences);
+    doorbell_->set_patience(std::max(options_.stall_seconds, kPatience * most_rows * best_pace_));
   }
 
   void run() {
@@ -110,7 +139,10 @@ class EngineThread final : public Engine {
         std::lock_guard lock(mutex_);
         tasks.swap(tasks_);
       }
-      for (const auto& task : tasks) task();
+      for (const auto& task : tasks) {
+        task();
+        doorbell_->progress();
+      }
       tasks.clear();
       bool stop = false;
       {
@@ -125,6 +157,7 @@ class EngineThread final : public Engine {
       }
       const bool busy = turn(arrived);
       publish();
+      doorbell_->progress();
       if (!busy) doorbell_->wait();
     }
   }
@@ -136,6 +169,10 @@ class EngineThread final : public Engine {
 
   std::shared_ptr<void> keep_;  // released last
   std::shared_ptr<Doorbell> doorbell_ = std::make_shared<Doorbell>();
+  const std::function<void()> progress_ = [this] { doorbell_->progress(); };
+  const EngineOptions options_;
+  std::atomic<const char*> task_ = "";
+  double best_pace_ = std::numeric_limits<double>::infinity();  // the engine thread's: seconds for a row
   std::unique_ptr<Scheduler> scheduler_;  // the engine thread's, but for check(), which changes nothing
 
   mutable std::mutex mutex_;
@@ -153,7 +190,7 @@ Result<std::unique_ptr<Engine>> make_engine(EngineModel model, const EngineOptio
                                             std::shared_ptr<void> keep) {
   return guarded("start the engine", [&]() -> Result<std::unique_ptr<Engine>> {
     HEARTH_ASSIGN(auto scheduler, Scheduler::create(std::move(model), options));
-    return std::unique_ptr<Engine>(std::make_unique<EngineThread>(std::move(scheduler), std::move(keep)));
+    return std::unique_ptr<Engine>(std::make_unique<EngineThread>(std::move(scheduler), options, std::move(keep)));
   });
 }
 

@@ -1,15 +1,17 @@
 #include "engine/generation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <utility>
+
+#include "base/result.h"
 
 namespace hearth {
 
 void Doorbell::ring() {
   {
     std::lock_guard lock(mutex_);
+    if (waiting_ && !rung_) busy_since_ = Clock::now();
     rung_ = true;
   }
   condition_.notify_one();
@@ -17,8 +19,45 @@ void Doorbell::ring() {
 
 void Doorbell::wait() {
   std::unique_lock lock(mutex_);
+  waiting_ = true;
   condition_.wait(lock, [&] { return rung_; });
-  rung_ = false;
+  waiting_ = rung_ = false;
+}
+
+void Doorbell::progress() {
+  std::lock_guard lock(mutex_);
+  busy_since_ = Clock::now();
+}
+
+void Doorbell::set_patience(double seconds) {
+  std::lock_guard lock(mutex_);
+  patience_ = seconds;
+}
+
+double Doorbell::quiet() const {
+  if (waiting_ && !rung_) return 0;
+  return std::chrono::duration<double>(Clock::now() - busy_since_).count();
+}
+
+double Doorbell::quiet_seconds() const {
+  std::lock_guard lock(mutex_);
+  return quiet();
+}
+
+bool Doorbell::stalled() const {
+  std::lock_guard lock(mutex_);
+  return quiet() > patience_;
+}
+
+Error Doorbell::error() const {
+  return fail(ErrorCode::kStalled,
+              "wait for the engine: it got nothing done for {:.0f} s; later may work, or starting it anew",
+              quiet_seconds());
+}
+
+std::chrono::duration<double> Doorbell::until_stall() const {
+  std::lock_guard lock(mutex_);
+  return std::chrono::duration<double>(std::clamp(patience_ - quiet(), 0.001, 1.0));
 }
 
 void Generation::State::push(Event event) {
@@ -53,13 +92,18 @@ std::optional<Event> Generation::next_within(double seconds) {
   if (state.next == state.outgoing.size()) {
     state.outgoing.clear();
     state.next = 0;
+    const auto start = std::chrono::steady_clock::now();
     std::unique_lock lock(state.mutex);
-    const auto some = [&] { return !state.incoming.empty(); };
-    constexpr double kForever = 1e9;  // clocks cannot add much more
-    if (seconds > kForever) {
-      state.ready.wait(lock, some);
-    } else if (!state.ready.wait_for(lock, std::chrono::duration<double>(std::max(0.0, seconds)), some)) {
-      return std::nullopt;
+    while (state.incoming.empty()) {
+      if (state.doorbell->stalled()) {
+        cancel();
+        state.finished = true;
+        return Failed{.error = state.doorbell->error()};
+      }
+      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+      const double left = seconds - waited.count();
+      if (!(left > 0)) return std::nullopt;  // also for NaN
+      state.ready.wait_for(lock, std::min(std::chrono::duration<double>(left), state.doorbell->until_stall()));
     }
     state.outgoing.swap(state.incoming);
   }

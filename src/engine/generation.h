@@ -1,9 +1,12 @@
-// The queue of events between the engine thread and whoever asked, and the bell that wakes the engine.
+// The queue of events between the engine thread and whoever asked, and the bell that wakes the engine and knows whether
+// it works.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -12,17 +15,38 @@
 
 namespace hearth {
 
-// Wakes the engine thread when it has nothing to do. Outlives the engine when a Generation does.
+// Wakes the engine thread when it has nothing to do, and tells the others how long it got nothing done when it has.
+// Outlives the engine when a Generation does.
 class Doorbell {
  public:
+  // There is something to do.
   void ring();
-  // Blocks until it rang since the last wait.
+
+  // Engine thread: has nothing to do; blocks until it rang since the last wait.
   void wait();
+  // Engine thread: got something done.
+  void progress();
+  // Engine thread: from now on a silence of more than that is a stall.
+  void set_patience(double seconds);
+
+  // Since the last progress or the ring that ended a wait, whichever was later; 0 while the engine waits for a ring.
+  double quiet_seconds() const;
+  bool stalled() const;
+  // What everybody is told who waits for a stalled engine.
+  Error error() const;
+  // After this long a look at stalled() tells something new, at the earliest.
+  std::chrono::duration<double> until_stall() const;
 
  private:
-  std::mutex mutex_;
+  using Clock = std::chrono::steady_clock;
+  double quiet() const;  // quiet_seconds(), with mutex_ held
+
+  mutable std::mutex mutex_;  // guards all below
   std::condition_variable condition_;
   bool rung_ = false;
+  bool waiting_ = false;
+  Clock::time_point busy_since_ = Clock::now();
+  double patience_ = std::numeric_limits<double>::infinity();
 };
 
 struct Generation::State {

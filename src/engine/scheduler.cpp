@@ -66,6 +66,9 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(EngineModel model, const En
     return fail(ErrorCode::kUsage, "prefill_rows is {}; it must be from 1 to {}", options.prefill_rows,
                 largest_bucket());
   }
+  if (!(options.stall_seconds > 0)) {
+    return fail(ErrorCode::kUsage, "stall_seconds is {}; it must be more than 0", options.stall_seconds);
+  }
   auto scheduler = std::unique_ptr<Scheduler>(new Scheduler(std::move(model), options));
   // A sequence that is alone must never run out of pages.
   const EngineModel& m = scheduler->model_;
@@ -724,12 +727,12 @@ void Scheduler::cancel_all() {
   }
 }
 
-Result<int64_t> Scheduler::save_cache(const std::string& path) const {
-  return write_cache_file(path, model_.identity, kv_, store_);
+Result<int64_t> Scheduler::save_cache(const std::string& path, const std::function<void()>& progress) const {
+  return write_cache_file(path, model_.identity, kv_, store_, progress);
 }
 
-Result<int64_t> Scheduler::restore_cache(const std::string& path) {
-  HEARTH_ASSIGN(const RestoredCache restored, read_cache_file(path, model_.identity, kv_, store_));
+Result<int64_t> Scheduler::restore_cache(const std::string& path, const std::function<void()>& progress) {
+  HEARTH_ASSIGN(const RestoredCache restored, read_cache_file(path, model_.identity, kv_, store_, progress));
   if (!options_.deterministic) {
     for (const std::vector<int32_t>& tokens : restored.sequences) model_.text->remember(tokens);
   }

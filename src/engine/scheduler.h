@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -64,9 +65,12 @@ class Scheduler {
   // Ends all sequences.
   void cancel_all();
   void clear_cache() { kv_.clear(); }
-  Result<int64_t> save_cache(const std::string& path) const;
-  Result<int64_t> restore_cache(const std::string& path);
+  // `progress` is called for each page, since files may be large and disks slow.
+  Result<int64_t> save_cache(const std::string& path, const std::function<void()>& progress) const;
+  Result<int64_t> restore_cache(const std::string& path, const std::function<void()>& progress);
   EngineStats stats() const;
+  int64_t steps() const { return steps_; }
+  int64_t step_rows() const { return std::ssize(step_tokens_); }  // of the last one
 
  private:
   using SequencePtr = std::unique_ptr<Sequence>;

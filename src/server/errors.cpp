@@ -44,6 +44,10 @@ ApiError to_api_error(Error error) {
       result.kind = Refusal::kOverloaded;
       result.retry_seconds = 5;
       break;
+    case ErrorCode::kStalled:
+      result.kind = Refusal::kUnavailable;
+      result.retry_seconds = 30;
+      break;
     case ErrorCode::kCancelled:
       result.kind = Refusal::kUnavailable;
       break;

@@ -24,7 +24,7 @@ enum class Refusal : uint8_t {
   kInternal,         // 500
   kUnsupported,      // 501
   kOverloaded,       // 503, or 529 where the protocol has it
-  kUnavailable,      // 503: the model is loading, or the server stops
+  kUnavailable,      // 503: the model is loading, its engine stalls, or the server stops
 };
 
 struct ApiError {

@@ -32,8 +32,7 @@ Result<void> warm_up(Engine& engine, const Text& text) {
   while (auto event = generation.next()) {
     if (auto* failed = std::get_if<Failed>(&*event)) return std::move(failed->error).with_context("the first answer");
   }
-  engine.clear_cache();
-  return {};
+  return engine.clear_cache();
 }
 
 // A device that computes nonsense is found out before anybody reads it. Sound ones differ by less than 1e-3.

@@ -304,7 +304,7 @@ Answer<void> restore_cache(Exchange& exchange, const Models& models) {
 
 Answer<void> clear_cache(Exchange& exchange, const Models& models) {
   HEARTH_ASSIGN(std::shared_ptr<ServedModel> model, loaded_model(exchange, models));
-  model->engine->clear_cache();
+  HEARTH_TRY(model->engine->clear_cache());
   return {};
 }
 

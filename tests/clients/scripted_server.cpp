@@ -52,7 +52,7 @@ class ScriptedEngine final : public Engine {
     return Generation(std::move(state));
   }
   EngineStats stats() const override { return {}; }
-  void clear_cache() override {}
+  Result<void> clear_cache() override { return {}; }
   Result<int64_t> save_cache(const std::string&) override { return int64_t{0}; }
   Result<int64_t> restore_cache(const std::string&) override { return int64_t{0}; }
 

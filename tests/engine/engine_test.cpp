@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -135,7 +136,7 @@ TEST(Engine, PrefixCacheCanBeSwitchedOffAndCleared) {
   auto engine = start(model);
   run(*engine, greedy(prompt, 3));
   EXPECT_EQ(settled(*engine).pages_cached, 6);
-  engine->clear_cache();
+  ASSERT_TRUE(engine->clear_cache());
   EXPECT_EQ(settled(*engine).pages_cached, 0);
   EXPECT_EQ(run(*engine, greedy(prompt, 3)).done->usage.cached_tokens, 0);
 }
@@ -256,7 +257,7 @@ TEST(Engine, SaysWhyAPromptWasNotCached) {
   EXPECT_EQ(miss(changed), std::pair(CacheMiss::kChanged, int64_t{100}));
   run(*engine, greedy(random_prompt(2, 500), 1));  // takes all but a few pages
   EXPECT_EQ(miss(longer).first, CacheMiss::kEvicted);
-  engine->clear_cache();
+  ASSERT_TRUE(engine->clear_cache());
   EXPECT_EQ(miss(longer).first, CacheMiss::kCleared);
   Request scored = greedy(prompt, 1);
   scored.prompt_logits = true;
@@ -759,8 +760,9 @@ TEST(Engine, RefusesImpossibleRequests) {
 
 TEST(Engine, RefusesImpossibleOptions) {
   const FakeModel model;
-  for (const EngineOptions& options : {EngineOptions{.max_sequences = 0}, EngineOptions{.max_sequences = 65},
-                                       EngineOptions{.prefill_rows = 0}, EngineOptions{.prefill_rows = 2049}}) {
+  for (const EngineOptions& options :
+       {EngineOptions{.max_sequences = 0}, EngineOptions{.max_sequences = 65}, EngineOptions{.prefill_rows = 0},
+        EngineOptions{.prefill_rows = 2049}, EngineOptions{.stall_seconds = 0}}) {
     auto engine = make_engine(model.engine_model(), options, nullptr);
     ASSERT_FALSE(engine);
     EXPECT_EQ(engine.error().code, ErrorCode::kUsage);
@@ -935,6 +937,85 @@ TEST(Engine, NextWithinGivesUpInTime) {
   EXPECT_TRUE(collect(*generation).done);
 }
 
+// The first step shows how fast steps are; from then on the engine stalls after `seconds`.
+std::unique_ptr<Engine> start_impatient(const FakeModel& model, double seconds) {
+  auto engine = start(model, {.max_sequences = 1, .prefill_rows = 32, .stall_seconds = seconds});
+  run(*engine, greedy(random_prompt(1, 20), 2));
+  return engine;
+}
+
+TEST(Engine, AStallEndsWhatWaitsAndTheEngineGoesOnAfterIt) {
+  FakeModel model;
+  auto engine = start_impatient(model, 0.2);
+  model.hang();
+  auto running = engine->submit(greedy(random_prompt(2, 20), 5));
+  EXPECT_FALSE(running->next_within(0.05));
+  EXPECT_FALSE(engine->stats().stalled);
+  auto queued = engine->submit(greedy(random_prompt(3, 20), 5));
+  auto clearing = std::async(std::launch::async, [&] { return engine->clear_cache(); });
+  for (Generation* waits : {&*running, &*queued}) {
+    const Collected all = collect(*waits);
+    ASSERT_TRUE(all.error);
+    EXPECT_EQ(all.error->code, ErrorCode::kStalled);
+    EXPECT_FALSE(waits->next());
+  }
+  EXPECT_EQ(clearing.get().error().code, ErrorCode::kStalled);
+  const EngineStats stats = engine->stats();
+  EXPECT_TRUE(stats.stalled);
+  EXPECT_GT(stats.quiet_seconds, 0.2);
+  EXPECT_EQ(stats.task, std::string_view("run a step"));
+  EXPECT_EQ(engine->submit(greedy(random_prompt(4, 20), 5)).error().code, ErrorCode::kStalled);
+  EXPECT_EQ(engine->save_cache("/dev/null").error().code, ErrorCode::kStalled);
+
+  const int64_t rows = model.rows_computed();
+  model.release();
+  while (engine->stats().stalled) std::this_thread::yield();
+  const Tokens prompt = random_prompt(5, 20);
+  EXPECT_EQ(run(*engine, greedy(prompt, 5)).tokens, model.expected(prompt, 5));
+  EXPECT_EQ(model.rows_computed() - rows, 20 + 4);  // and nothing more of those that were given up
+  EXPECT_EQ(settled(*engine).pages_in_use, 0);
+  // Nobody waited any longer for the cache to be cleared.
+  EXPECT_EQ(run(*engine, greedy(random_prompt(1, 20), 2)).done->usage.cached_tokens, 16);
+}
+
+TEST(Engine, WaitingForWorkIsNoStall) {
+  FakeModel model({.step_seconds = 0.01});
+  auto engine = start_impatient(model, 0.1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  EXPECT_EQ(engine->stats().quiet_seconds, 0);
+  auto generation = engine->submit(greedy(random_prompt(2, 20), 5));
+  ASSERT_TRUE(generation);
+  EXPECT_FALSE(engine->stats().stalled);
+  EXPECT_TRUE(collect(*generation).done);
+  // Nor is waiting for a reader.
+  Request request = greedy(random_prompt(3, 400), 1);
+  request.prompt_logits = true;
+  auto slow = engine->submit(std::move(request));
+  ASSERT_TRUE(slow);
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  EXPECT_FALSE(engine->stats().stalled);
+  EXPECT_EQ(collect(*slow).prompt_logits_rows, 400);
+}
+
+// A processor that takes this long for a row is slow, not stalled, when a chunk of many takes longer than the limit.
+TEST(Engine, LongStepsOfASlowDeviceAreNoStall) {
+  const FakeModel model({.row_seconds = 0.01});
+  auto engine = start_impatient(model, 0.1);
+  EXPECT_TRUE(run(*engine, greedy(random_prompt(2, 32), 1)).done);
+  EXPECT_GT(model.longest_step_seconds(), 0.3);
+}
+
+TEST(Engine, ALongSaveIsNoStall) {
+  const FakeModel model({.page_seconds = 0.03});
+  auto engine = start_impatient(model, 0.1);
+  run(*engine, greedy(random_prompt(2, 320), 1));
+  const std::string path = testing::TempDir() + "engine_test." + std::to_string(getpid());
+  auto saved = engine->save_cache(path);
+  ASSERT_TRUE(saved) << saved.error().message;
+  EXPECT_GE(*saved, 320);
+  std::remove(path.c_str());
+}
+
 TEST(Engine, PlansAreRecordedBeforeTheFirstRequest) {
   FakeModel model;
   auto engine = start(model);
@@ -987,7 +1068,7 @@ TEST(Engine, RandomCancelsLeaveNoPageInUse) {
     EXPECT_EQ(stats.queued_requests, 0);
     EXPECT_LE(stats.pages_cached, 40);
     EXPECT_GT(completed, 20);
-    engine->clear_cache();
+    ASSERT_TRUE(engine->clear_cache());
     EXPECT_EQ(engine->stats().pages_cached, 0);
   }
 }

@@ -75,6 +75,7 @@ class FakeDevice final : public DeviceModel {
   Result<void> read_pages(std::span<const PageCopy> pages) const override {
     for (const PageCopy& copy : pages) {
       if (copies_left-- == 0) return fail(ErrorCode::kInternal, "the device does not copy");
+      std::this_thread::sleep_for(std::chrono::duration<double>(options_.page_seconds));
       const auto& group = pages_[static_cast<size_t>(copy.group)];
       std::memcpy(copy.bytes, &group[static_cast<size_t>(copy.page * kPageTokens)], page_bytes(copy.group));
     }
@@ -159,6 +160,7 @@ class FakeDevice final : public DeviceModel {
   std::atomic<int> launch_error{-1};
   std::atomic<int> wait_error{-1};
   mutable std::atomic<int64_t> copies_left{-1};  // before the one that fails
+  std::atomic<bool> hangs{false};
   std::atomic<int64_t> recorded_rows_limit{1 << 20};
   std::atomic<int64_t> rows{0};
   std::atomic<int64_t> largest{0};
@@ -234,6 +236,7 @@ class FakeExecutable final : public Executable {
   Result<void> wait() override {
     HEARTH_CHECK(launched_, "nothing was launched");
     launched_ = false;
+    device_.hangs.wait(true);
     thread_.joinable() ? thread_.join() : run();
     if (const int code = device_.wait_error.exchange(-1); code >= 0) {
       return fail(static_cast<ErrorCode>(code), "the device fell off the bus");
@@ -351,6 +354,11 @@ EngineModel FakeModel::engine_model() const {
 void FakeModel::fail_next_launch(ErrorCode code) { device_->launch_error = static_cast<int>(code); }
 void FakeModel::fail_next_wait(ErrorCode code) { device_->wait_error = static_cast<int>(code); }
 void FakeModel::fail_copy_after(int64_t pages) { device_->copies_left = pages; }
+void FakeModel::hang() { device_->hangs = true; }
+void FakeModel::release() {
+  device_->hangs = false;
+  device_->hangs.notify_all();
+}
 void FakeModel::limit_recorded_rows(int64_t rows) { device_->recorded_rows_limit = rows; }
 int64_t FakeModel::rows_computed() const { return device_->rows; }
 int64_t FakeModel::largest_step() const { return device_->largest; }

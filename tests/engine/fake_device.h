@@ -28,6 +28,7 @@ struct FakeOptions {
   double step_seconds = 0;
   double row_seconds = 0;   // and for each row
   double key_seconds = 0;   // and for each token that a row sees
+  double page_seconds = 0;  // to read a page
   bool candidates = false;  // the device finds them
   bool hidden = true;       // the graph has hidden states
   Pooling pooling = Pooling::kLast;
@@ -53,6 +54,9 @@ class FakeModel {
   void fail_next_wait(ErrorCode code);
   // After so many pages were copied, one is not.
   void fail_copy_after(int64_t pages);
+  // No step ends between the two.
+  void hang();
+  void release();
   // Recording a prefill bucket of more than that many rows fails with kOutOfMemory.
   void limit_recorded_rows(int64_t rows);
   // All rows that were computed, and those of the largest step; how many steps mixed prompt chunk and answers.

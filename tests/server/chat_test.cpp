@@ -74,7 +74,7 @@ class Chat : public testing::Test {
 };
 
 TEST_F(Chat, AnswersAndCountsTokens) {
-  model_->engine->clear_cache();
+  ASSERT_TRUE(model_->engine->clear_cache());
   const WholeAnswer first = run(ask("Tell me a story about a fox who is looking for a friend in the deep dark wood."));
   EXPECT_FALSE(first.text.empty());
   EXPECT_EQ(first.done.reason, EndReason::kLength);
@@ -165,7 +165,7 @@ TEST_F(Chat, GivesSeveralAnswersOfOnePrompt) {
   request.limits.n = 3;
   request.limits.sampling = {.temperature = 1.5};
   request.limits.sampling.seed = 7;
-  model_->engine->clear_cache();
+  ASSERT_TRUE(model_->engine->clear_cache());
   auto run = ChatRun::chat(model_, request);
   ASSERT_TRUE(run);
   Sink sink(3);
