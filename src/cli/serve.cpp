@@ -6,12 +6,15 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
+#include "cli/service.h"
 #include "files/replacing_file.h"
 #include "server/protocol.h"
+#include "server/watchdog.h"
 
 namespace hearth::cli {
 namespace {
@@ -146,6 +149,31 @@ void announce(const server::Models& models) {
 // Models that nobody used for so long go when there are several; 0: none does.
 constexpr double kIdleUnloadSeconds = 900;
 
+// An answer that is cut off ends within a step. An engine that gets nothing done for this long then, or for --grace if
+// that is longer, is not waited for.
+constexpr double kLongestLastStep = 5;
+
+// Waits until no engine has anything to do; returns the id of a model whose engine hangs instead: it has stalled, or
+// got nothing done for so long.
+std::optional<std::string> hanging_model(const server::Models& models, double seconds) {
+  while (true) {
+    bool at_rest = true;
+    for (const server::Models::State& state : models.states()) {
+      const EngineStats stats = state.model ? state.model->engine->stats() : EngineStats();
+      if (stats.stalled || stats.quiet_seconds >= seconds) return state.id;
+      at_rest = at_rest && stats.quiet_seconds == 0;
+    }
+    if (at_rest) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// A thread that hangs cannot be waited for.
+[[noreturn]] void leave(const std::string& hanging) {
+  note("hearth: error: {} hangs and is not waited for; what it had cached is not kept\n", hanging);
+  std::_Exit(1);
+}
+
 // A cache that could not be kept at the end is known at the start.
 Result<void> check_cache_file(const std::string& path) {
   if (path.empty()) return {};
@@ -177,9 +205,13 @@ Result<void> serve(ServeFlags& flags) {
   if (!*ready) std::_Exit(0);  // nothing is lost, and loading cannot be stopped
   announce(models);
   note("Listening on {}\n", server.url());
+  notify_service("READY=1");
 
-  while (wait_for_signal(3600) == 0) {
-  }
+  server::Watchdog watchdog(models, [](const std::string& text) { note("hearth: warning: {}\n", text); });
+  do {
+    if (watchdog.look()) notify_service("WATCHDOG=1");
+  } while (wait_for_signal(1) == 0);
+  notify_service("STOPPING=1");
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   bool done = server.drain(0.2);
@@ -189,10 +221,14 @@ Result<void> serve(ServeFlags& flags) {
     if (const int signal = Signals::take()) raise_default(signal);  // the other of the two
   }
   if (!done) note("Ending the answers that still run\n");
-  server.stop();
+  const double last_step = std::max(flags.grace, kLongestLastStep);
+  server.stop(last_step);
+  if (const auto hanging = hanging_model(models, last_step)) leave(*hanging);
   const server::Models::State last = models.state("");
   if (last.model && !last.model->cache_file.empty()) {  // else it was written when the model was unloaded
-    HEARTH_ASSIGN(const int64_t tokens, last.model->engine->save_cache(last.model->cache_file));
+    Result<int64_t> saved = last.model->engine->save_cache(last.model->cache_file);
+    if (!saved && saved.error().code == ErrorCode::kStalled) leave(last.id);
+    HEARTH_ASSIGN(const int64_t tokens, std::move(saved));
     note("{} kept in {}\n", counted(tokens, "cached token"), last.model->cache_file);
   }
   if (models.loading()) std::_Exit(0);  // loading cannot be stopped
@@ -250,6 +286,11 @@ void add_serve(CLI::App& app, Body& chosen) {
       ->add_flag("--check,!--no-check", flags->check,
                  "Compare one token with the reference backend at start; without it only for models up to 2 GiB")
       ->group(group);
+  command
+      ->add_option("--stall", flags->model.engine.stall_seconds,
+                   "Seconds without progress after which a model has stalled: its requests end with an error")
+      ->group(group)
+      ->transform(number());
   command->add_option("--grace", flags->grace, "Seconds that running answers get when the server is stopped")
       ->group(group)
       ->transform(number());

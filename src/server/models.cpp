@@ -349,8 +349,12 @@ void Models::load(Slot& slot, std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-// Nobody holds it or waits for it. Others get it only while mutex_ is held, so that this stays true under the lock.
-bool Models::idle(const Slot& slot) { return slot.model && slot.waiting == 0 && slot.model.use_count() == 1; }
+// Nobody holds it or waits for it. Others get it only while mutex_ is held, so that this stays true under the lock. One
+// that stalls is never idle: whoever unloaded it would wait for it.
+bool Models::idle(const Slot& slot) {
+  if (!slot.model || slot.waiting > 0 || slot.model.use_count() > 1) return false;
+  return !slot.model->engine || !slot.model->engine->stats().stalled;
+}
 
 bool Models::unload_longest_unused(std::unique_lock<std::mutex>& lock) {
   Slot* oldest = nullptr;
@@ -377,6 +381,11 @@ void Models::unload(Slot& slot, std::unique_lock<std::mutex>& lock, const char* 
   std::string kept;
   if (!model->cache_file.empty()) {
     auto saved = model->engine->save_cache(model->cache_file);
+    if (!saved && saved.error().code == ErrorCode::kStalled) {  // it cannot go
+      lock.lock();
+      slot.model = std::move(model);
+      return;
+    }
     kept = saved ? fmt::format("; {} cached tokens kept in {}", *saved, model->cache_file)
                  : "; " + std::move(saved).error().message;
   }

@@ -1,7 +1,5 @@
 // What no protocol has: health, metrics, properties, tokens, the cache, the page.
 #include <algorithm>
-#include <map>
-#include <mutex>
 
 #include "hearth/version.h"
 #include "server/openai.h"
@@ -10,32 +8,7 @@
 namespace hearth::server {
 namespace {
 
-// An engine that has work and makes no step for this long is stuck.
-constexpr double kStalledSeconds = 120;
-
-// Remembers when each engine was last seen to make a step.
-class Pulse {
- public:
-  bool stalled(const std::string& id, const EngineStats& stats) {
-    std::lock_guard lock(mutex_);
-    Beat& beat = beats_[id];
-    const auto now = std::chrono::steady_clock::now();
-    if (stats.steps != beat.steps || stats.active_sequences + stats.queued_requests == 0) {
-      beat = {.steps = stats.steps, .since = now};
-    }
-    return std::chrono::duration<double>(now - beat.since).count() > kStalledSeconds;
-  }
-
- private:
-  struct Beat {
-    int64_t steps = -1;
-    std::chrono::steady_clock::time_point since;
-  };
-  std::mutex mutex_;
-  std::map<std::string, Beat> beats_;  // by the id of the model
-};
-
-Answer<void> health(Exchange& exchange, const Models& models, Pulse& pulse) {
+Answer<void> health(Exchange& exchange, const Models& models) {
   const auto answer = [&](int status, const Json& body) {
     respond_json(exchange, status, body);
     return Answer<void>();
@@ -48,7 +21,7 @@ Answer<void> health(Exchange& exchange, const Models& models, Pulse& pulse) {
     return answer(503, {{"status", "loading"}, {"progress", first.progress}});
   }
   for (const Models::State& state : states) {
-    if (state.model && pulse.stalled(state.id, state.model->engine->stats())) {
+    if (state.model && state.model->engine->stats().stalled) {
       return answer(503, {{"status", "stalled"}, {"model", state.id}});
     }
   }
@@ -84,7 +57,7 @@ Answer<void> metrics(Exchange& exchange, const Models& models, const Server& ser
   };
   add("connections", "gauge", "Open connections", server.connections());
   const std::vector<Models::State> states = models.states();
-  int64_t loaded = 0, loads = 0, in_flight = 0;
+  int64_t loaded = 0, loads = 0, in_flight = 0, stalled = 0;
   EngineStats stats;
   for (const Models::State& state : states) {
     loads += state.loads;
@@ -101,6 +74,8 @@ Answer<void> metrics(Exchange& exchange, const Models& models, const Server& ser
     stats.host_pages_cached += one.host_pages_cached;
     stats.host_bytes_cached += one.host_bytes_cached;
     stats.steps += one.steps;
+    stats.quiet_seconds = std::max(stats.quiet_seconds, one.quiet_seconds);
+    stalled += one.stalled ? 1 : 0;
   }
   const auto sum = [&](std::atomic<int64_t> ModelCounters::*counter) {
     int64_t total = 0;
@@ -124,6 +99,9 @@ Answer<void> metrics(Exchange& exchange, const Models& models, const Server& ser
   add("host_pages_cached", "gauge", "Pages that the prefix caches hold in host memory", stats.host_pages_cached);
   add("host_bytes_cached", "gauge", "Bytes of these", stats.host_bytes_cached);
   add("steps_total", "counter", "Steps of the engines that are loaded", stats.steps);
+  add("quiet_seconds", "gauge", "Longest time that an engine has something to do and got nothing done",
+      stats.quiet_seconds);
+  add("stalled_models", "gauge", "Models for whose engine that is too long", stalled);
   add("answers_total", "counter", "Answers that ran to their end", sum(&C::answers));
   add("answers_cancelled_total", "counter", "Answers whose client went away", sum(&C::cancelled));
   add("answers_failed_total", "counter", "Answers that failed", sum(&C::failed));
@@ -323,10 +301,9 @@ void add_native(Server& server, Models& models, std::shared_ptr<const ResponseSt
                                Answer<void> (*handler)(Exchange&, const Models&)) {
     server.add({method, path, [&models, handler](Exchange& exchange) { return handler(exchange, models); }});
   };
-  auto pulse = std::make_shared<Pulse>();
-  const auto tell_health = [&models, pulse](Exchange& exchange) { return health(exchange, models, *pulse); };
-  server.add({"GET", "/health", tell_health, /*open=*/true});
-  server.add({"GET", "/v1/health", tell_health, /*open=*/true});
+  for (const char* path : {"/health", "/v1/health"}) {
+    server.add({"GET", path, [&models](Exchange& exchange) { return health(exchange, models); }, /*open=*/true});
+  }
   server.add({"GET", "/", page, /*open=*/true});
   server.add({"GET", "/index.html", page, /*open=*/true});
   // What clients ask first, to see whether anybody is there.

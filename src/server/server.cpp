@@ -80,7 +80,8 @@ Server::Server(ServerOptions options) : options_(std::move(options)) { std::eras
 
 Server::~Server() {
   drain(0);
-  stop();
+  constexpr double kForever = 1e9;
+  stop(kForever);
 }
 
 void Server::set_error_form(std::string prefix, ErrorForm form) {
@@ -231,12 +232,13 @@ bool Server::drain(double seconds) {
   return true;
 }
 
-void Server::stop() {
+bool Server::stop(double seconds) {
   abandoned_ = true;
   std::unique_lock lock(mutex_);
   for (Client& client : clients_) client.connection.socket().stop_reading();
-  left_.wait(lock, [&] { return clients_.empty(); });
+  if (!left_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return clients_.empty(); })) return false;
   if (wake_ >= 0) ::close(std::exchange(wake_, -1));
+  return true;
 }
 
 int64_t Server::connections() const {

@@ -57,8 +57,8 @@ class Server {
 
   // Takes no more requests and waits until those that run are done, at most `seconds`; false when some are left then.
   bool drain(double seconds);
-  // Ends what still runs.
-  void stop();
+  // Ends what still runs and waits for that, at most `seconds`; false when some are left then.
+  bool stop(double seconds);
 
   int64_t connections() const;
   // Of the bodies of requests that are read or answered.

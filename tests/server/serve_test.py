@@ -1351,6 +1351,97 @@ class SeveralModels(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
 
 
+class Notified:
+    """The socket of a service manager."""
+
+    def __init__(self, address):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(address)
+        self.socket.settimeout(0.01)
+        self.told = []
+
+    def states(self):
+        """All that was told so far."""
+        try:
+            while True:
+                self.told.append(self.socket.recv(4096).decode())
+        except TimeoutError:
+            return self.told
+
+
+class Service(unittest.TestCase):
+    """What operators see. A pipe in the place of the cache file lets the engine's thread hang until somebody opens it."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.cache = f"{folder.name}/cache"
+        self.address = f"{folder.name}/notify"
+
+    def manager(self, address):
+        manager = Notified(address)
+        self.addCleanup(manager.socket.close)
+        return manager
+
+    def hang(self, server):
+        os.mkfifo(self.cache)
+        restoring = concurrent.futures.ThreadPoolExecutor().submit(server.post, "/v1/cache/restore", {})
+        wait_until(lambda: server.metric("quiet_seconds") > 0.2)
+        return restoring
+
+    def test_a_manager_is_told_how_it_is(self):
+        for address in (self.address, f"\0hearth-test-{os.getpid()}"):
+            manager = self.manager(address)
+            server = Serve(env={"NOTIFY_SOCKET": address.replace("\0", "@")})
+            wait_until(lambda: "WATCHDOG=1" in manager.states())
+            self.assertEqual(manager.told[0], "READY=1")
+            self.assertNotIn("STOPPING=1", manager.told)
+            self.assertEqual(server.stop(), 0)
+            self.assertEqual(manager.states()[-1], "STOPPING=1")
+            self.assertEqual(set(manager.told), {"READY=1", "WATCHDOG=1", "STOPPING=1"})
+
+    def test_a_manager_that_is_gone_is_no_matter(self):
+        server = Serve(env={"NOTIFY_SOCKET": self.address})
+        self.assertEqual(server.chat()[0], 200)
+        self.assertEqual(server.stop(), 0)
+
+    def test_a_stall_is_told_and_ends(self):
+        manager = self.manager(self.address)
+        server = Serve("--prompt-cache", self.cache, "--stall", "1", env={"NOTIFY_SOCKET": self.address})
+        restoring = self.hang(server)
+        self.assertEqual(server.get("/health")[0], 200)  # not yet
+        status, headers, body = restoring.result()
+        self.assertEqual((status, headers["Retry-After"]), (503, "30"), body)
+        self.assertEqual(server.get("/health")[::2], (503, {"status": "stalled", "model": "pocket-dense"}))
+        self.assertEqual(server.chat()[0], 503)
+        wait_until(lambda: any("stalls" in line for line in server.lines))
+        manager.states()
+        told = len(manager.told)
+        time.sleep(2.5)
+        self.assertEqual(manager.states()[told:], [])
+        self.assertEqual(sum("pocket-dense stalls" in line and "restore the cache" in line for line in server.lines), 1, server.lines)
+        os.close(os.open(self.cache, os.O_WRONLY))
+        wait_until(lambda: server.get("/health")[0] == 200)
+        self.assertEqual(server.chat()[0], 200)
+        wait_until(lambda: "WATCHDOG=1" in manager.states()[told:])
+        self.assertTrue(any("goes on" in line for line in server.lines), server.lines)
+        os.unlink(self.cache)
+        self.assertEqual(server.stop(), 0)
+
+    def test_a_stall_does_not_keep_it_from_ending(self):
+        for stall in ("0.5", "1000"):  # it is known to have stalled; it is not
+            server = Serve("--prompt-cache", self.cache, "--stall", stall, "--grace", "0.2")
+            restoring = self.hang(server)
+            if stall == "0.5":
+                wait_until(lambda: server.get("/health")[0] == 503)
+            start = time.time()
+            self.assertEqual(server.stop(), 1)
+            self.assertLess(time.time() - start, 20)
+            self.assertIn("hangs", server.lines[-1])
+            self.assertTrue(restoring.exception() or restoring.result()[0] == 503)
+            os.unlink(self.cache)
+
+
 class Process(unittest.TestCase):
     def test_the_key_can_come_from_the_environment(self):
         server = Serve(env={"HEARTH_API_KEY": "hush"})
