@@ -13,3 +13,9 @@ echo "example: $text"
 answer=$("$work/prefix/bin/hearth" run -p "Tell me a story about a dog." -n 40 --temperature 0)
 echo "command: $answer"
 [[ $answer == *dog* ]]
+if command -v systemd-analyze >/dev/null; then
+  sed "s#^ExecStart=[^ ]*#ExecStart=$work/prefix/bin/hearth#" "$work/prefix/lib/systemd/system/hearth.service" >"$work/hearth.service"
+  complaints=$(systemd-analyze verify "$work/hearth.service" 2>&1)
+  echo "unit: ${complaints:-no complaints}"
+  [[ -z $complaints ]]
+fi
