@@ -89,6 +89,66 @@ TEST(Conversation, SystemMessagesAnywhereRenderOnEveryTemplate) {
   }
 }
 
+// One message for each letter: s system, d developer, u user, a answer, c call, t its result. Each says a word of its
+// own, but calls: to some templates what stands beside one is a thought, and goes.
+Json conversation_of(const std::string& letters) {
+  const char* id = "call00001";
+  Json messages = Json::array();
+  for (const char letter : letters) {
+    const std::string word = "word" + std::to_string(messages.size()) + "end";
+    if (letter == 'c') {
+      messages.push_back(message("assistant", ""));
+      messages.back()["tool_calls"] =
+          Json::array({Json{{"id", id}, {"type", "function"}, {"function", Json{{"name", "f"}, {"arguments", "{}"}}}}});
+    } else if (letter == 't') {
+      messages.push_back(message("tool", word));
+      messages.back()["tool_call_id"] = id;
+      messages.back()["name"] = "f";
+    } else {
+      const char* role = letter == 's' ? "system" : letter == 'd' ? "developer" : letter == 'u' ? "user" : "assistant";
+      messages.push_back(message(role, word));
+    }
+  }
+  return messages;
+}
+
+// The prompts of the requests of that conversation: one in front of each answer or call, and one at the end. "": each
+// is the beginning of the next up to the last word that was said in it, and shows all words; else what is wrong.
+std::string moved(const Loaded& loaded, const std::string& letters) {
+  std::string before;
+  for (size_t i = 1; i <= letters.size(); ++i) {
+    if (i < letters.size() && letters[i] != 'a' && letters[i] != 'c') continue;
+    const Json messages = conversation_of(letters.substr(0, i));
+    const std::string prompt = render(loaded, {.messages = messages, .continue_final_message = false});
+    size_t end = 0;
+    for (const Json& one : messages) {
+      const std::string word = one["content"];
+      const size_t at = prompt.find(word);
+      if (at == std::string::npos) return word + " is lost in\n" + prompt;
+      end = std::max(end, at + word.size());
+    }
+    if (!prompt.starts_with(before)) return before + "\nbecame\n" + prompt;
+    before = prompt.substr(0, end);
+  }
+  return "";
+}
+
+// What moves is read again, with everything behind it.
+TEST(Conversation, LateSystemMessagesKeepTheirPlaceFromTurnToTurn) {
+  REQUIRE_TEMPLATES();
+  for (const auto& path : real_templates()) {
+    const Loaded loaded = load(read_file(path));
+    // Mistral's older templates show the leading one in front of the last question.
+    const bool leading_stays = moved(loaded, "suau").empty();
+    for (const std::string letters : {"susauau", "usausau", "suassausuau", "sua", "udadu", "dudau", "suctsaua",
+                                      "suctscta", "sucstau", "ducttsau", "suctsuau", "suctuau"}) {
+      if (letters.find('c') != std::string::npos && !loaded.traits.tool_calls) continue;
+      EXPECT_EQ(moved(loaded, letters.substr(leading_stays || letters[0] == 'u' ? 0 : 1)), "")
+          << path << " " << letters;
+    }
+  }
+}
+
 TEST(Conversation, ToolCallsAsOpenAiSendsThemRenderOnEveryTemplate) {
   REQUIRE_TEMPLATES();
   Json call = message("assistant", nullptr);

@@ -124,46 +124,55 @@ void move_reasoning(Json& message, const TemplateTraits& traits) {
 // Rules 2 and 3 of normalise_messages().
 Json place_system_messages(Json messages, const TemplateTraits& traits) {
   Json out = Json::array();
-  Json pending;  // text of system messages that waits for a user message
+  Json pending;         // text that has no place yet
+  bool leading = true;  // there was nothing but system messages
+  // Where the text goes depends on what stands before it alone: it must not move when the conversation goes on, or
+  // everything behind it would be read again. Only from between a call and its results it moves behind those.
+  const auto place = [&](Json* next) {
+    if (pending.is_null()) return;
+    if (traits.system_anywhere && !out.empty()) {
+      out.push_back(Json{{"role", "system"}, {"content", pending}});
+    } else if (!out.empty() && role_of(out.back()) == "user") {
+      out.back()["content"] = joined(content_of(out.back()), pending);
+    } else if (next != nullptr && role_of(*next) == "user") {
+      (*next)["content"] = joined(pending, content_of(*next));
+    } else {
+      out.push_back(Json{{"role", "user"}, {"content", pending}});
+    }
+    pending = nullptr;
+  };
   for (Json& message : messages) {
-    if (role_of(message) == "developer" && !traits.developer_role) message["role"] = "system";
+    // Templates that know developers know one, in front.
+    if (role_of(message) == "developer" && !(traits.developer_role && out.empty())) message["role"] = "system";
     const bool system = role_of(message) == "system";
-    const bool leading = std::all_of(out.begin(), out.end(), [](const Json& m) { return role_of(m) == "system"; });
-    if (system && leading && pending.is_null() && traits.system_role) {
+    leading = leading && (system || role_of(message) == "developer");
+    if (leading && (traits.system_role || !system)) {
       if (out.empty()) {
         out.push_back(std::move(message));
       } else {
         out.back()["content"] = joined(content_of(out.back()), content_of(message));
       }
-    } else if (system && !leading && traits.system_anywhere) {
-      out.push_back(std::move(message));
     } else if (system) {
       pending = joined(pending, content_of(message));
     } else {
-      if (!pending.is_null() && role_of(message) == "user") {
-        message["content"] = joined(pending, content_of(message));
-        pending = nullptr;
-      }
+      if (role_of(message) != "tool") place(&message);
       out.push_back(std::move(message));
     }
   }
-  if (pending.is_null()) return out;
-  if (!out.empty() && role_of(out.back()) == "user") {
-    out.back()["content"] = joined(content_of(out.back()), pending);
-  } else {
-    out.push_back(Json{{"role", "user"}, {"content", pending}});
-  }
+  place(nullptr);
   return out;
 }
 
-Json merge_repeated(Json messages) {
+// Rule 4.
+Json merge_repeated(Json messages, const TemplateTraits& traits) {
   Json out = Json::array();
   for (Json& message : messages) {
     const std::string role = role_of(message);
-    const bool mergeable = !out.empty() && role_of(out.back()) == role &&
+    const bool mergeable = !traits.repeated_roles && !out.empty() && role_of(out.back()) == role &&
                            (role == "user" || (role == "assistant" && !message.contains("tool_calls") &&
                                                !out.back().contains("tool_calls")));
-    if (mergeable) {
+    const bool refused = !traits.user_after_tool && role == "user" && !out.empty() && role_of(out.back()) == "tool";
+    if (mergeable || refused) {
       out.back()["content"] = joined(content_of(out.back()), content_of(message));
     } else {
       out.push_back(std::move(message));
@@ -217,7 +226,7 @@ Result<Json> normalise_messages(const Json& messages, const TemplateTraits& trai
     out.push_back(std::move(message));
   }
   out = place_system_messages(std::move(out), traits);
-  if (!traits.repeated_roles) out = merge_repeated(std::move(out));
+  if (!traits.repeated_roles || !traits.user_after_tool) out = merge_repeated(std::move(out), traits);
   for (Json& message : out) {
     normalise_calls(message, traits);
     move_reasoning(message, traits);

@@ -14,12 +14,14 @@ namespace hearth {
 //  1. Content that is a list of text parts becomes one string (parts joined by a newline) unless the template takes
 //  only
 //     parts; then strings become parts. Other kinds of part (images) stay as they are if the template takes parts.
-//  2. `developer` becomes `system` unless the template knows it. System messages at the start become one, joined by a
-//     blank line.
-//  3. A system message further on stays if the template shows it there. Otherwise its text moves to the front of the
-//     next user message; without one, to the end of the last message if that is the user's, else it becomes a user
-//     message at its place. The same happens to the first one if the template has no system role.
-//  4. Neighbouring messages of the user (or of the assistant, without calls) become one if the template refuses them.
+//  2. `developer` becomes `system` unless it is the first message and the template knows it. System messages at the
+//     start become one, joined by a blank line.
+//  3. A system message further on stays if the template shows it there. Otherwise its text goes to the end of the user
+//     message before it; behind an answer or the results of calls it begins a user message, which is the next one if
+//     that follows at once. The same happens to the first one if the template has no system role. So it has the same
+//     place in every later turn.
+//  4. Neighbouring messages of the user (or of the assistant, without calls) become one if the template refuses them;
+//     so do the result of a call and the user message behind it.
 //  5. Arguments of calls become the object (or string) that the template wants; ids are shortened to nine letters and
 //     digits if it insists; null or missing content becomes "" if it cannot take it.
 //  6. Reasoning, under whatever name, goes where the template reads it.

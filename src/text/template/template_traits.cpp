@@ -85,10 +85,11 @@ TemplateTraits detect_traits(const ChatTemplate& chat_template, const TemplateOp
   const Json system = message("system", text(kSystem));
 
   traits.system_role = prober.shows(kSystem, Json::array({system, user}));
-  // Some templates keep only the last system message, others put it at the front without losing the first.
+  // Some templates keep only the last system message, others put it at the front.
   const auto late = prober.render(Json::array({system, user, reply, message("system", text(kLateSystem)), user}));
   traits.system_anywhere =
       late && late->find(kSystem) != std::string::npos && late->find(kLateSystem) != std::string::npos &&
+      late->find(kLateSystem) > late->find(kReply) &&
       prober.shows(kLateSystem, Json::array({user, reply, message("system", text(kLateSystem)), user}));
   traits.developer_role = prober.shows(kSystem, Json::array({message("developer", text(kSystem)), user}));
   traits.repeated_roles = prober.render(Json::array({user, user})).has_value();
@@ -116,6 +117,9 @@ TemplateTraits detect_traits(const ChatTemplate& chat_template, const TemplateOp
     without_content["content"] = nullptr;
     const auto text_of_null = prober.render(Json::array({user, without_content, result_message(short_id)}));
     traits.null_content = text_of_null && text_of_null->find("None") == std::string::npos;
+    traits.user_after_tool =
+        prober.render(Json::array({user, call_message(arguments, short_id), result_message(short_id), user}))
+            .has_value();
   }
 
   for (const char* variable : {"enable_thinking", "thinking", "think", "enable_reasoning", "reasoning"}) {

@@ -12,6 +12,7 @@ struct TemplateTraits {
   bool system_anywhere = false;    // so does one in the middle
   bool developer_role = false;     // a first developer message reaches the prompt
   bool repeated_roles = false;     // two user messages in a row are accepted
+  bool user_after_tool = true;     // so is one behind the result of a call
   bool tools = false;              // the list of tools reaches the prompt
   bool tool_calls = false;         // a past call and its result reach the prompt
   bool string_arguments = false;   // arguments of calls must be a string, not an object
