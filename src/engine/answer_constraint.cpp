@@ -11,6 +11,7 @@ AnswerConstraint::AnswerConstraint(const Constraint& constraint, const Text& tex
 }
 
 bool AnswerConstraint::allows(int32_t token) const {
+  if (!complete() && text_.ends_generation(token)) return false;
   if (place_.grammar && !repeats_) return place_.grammar->allows(token);
   Place copy = place_;
   return advance(copy, token);

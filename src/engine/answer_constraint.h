@@ -22,8 +22,8 @@ class AnswerConstraint {
   void accept(int32_t token);  // one that is allowed
   // Sets the bits of the allowed tokens and clears the others. False when none is allowed.
   bool mask(std::span<uint64_t> bits);
-  // The answer may end here.
-  bool complete() const { return !place_.grammar || place_.grammar->complete(); }
+  // The answer may end here: not before the text that a grammar applies from.
+  bool complete() const { return place_.grammar ? place_.grammar->complete() : repeats_; }
 
  private:
   struct Place {

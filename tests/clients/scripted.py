@@ -17,6 +17,7 @@ RULES = [
     {"has": ["WEATHER"], "say": "Let me look.\n" + call("get_weather", city="Rome") + "\n" + call("get_weather", city="Oslo")},
     {"has": ["PONDER", "<think>\n"], "say": "I wonder.\n</think>\n\nThe answer is 42."},
     {"has": ["PONDER"], "say": "The answer is 42."},
+    {"has": ["MUSE", "<think>\n"], "say": "I must look.\n" + call("get_weather", city="Rome") + "\n</think>\n"},
     {"has": ["PATCH"], "say": call("apply_patch", input=PATCH)},
     {"has": ["SHELL"], "say": call("local_shell", command=["ls", "-l"])},
     {"has": ["SPACED"], "say": call("mcp__files__read", path="x")},

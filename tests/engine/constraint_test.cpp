@@ -136,7 +136,7 @@ class WordText final : public Text {
   bool has_chat_template() const override { return false; }
   bool supports_thinking() const override { return false; }
   std::string_view chat_template() const override { return ""; }
-  bool ends_generation(int32_t) const override { return false; }
+  bool ends_generation(int32_t token) const override { return piece(token, true) == "<end>"; }
   const std::vector<std::string>& warnings() const override { return warnings_; }
 
  private:
@@ -197,6 +197,19 @@ TEST(AnswerConstraint, ATokenMayHaveTheEndOfTheTextAndMoreInIt) {
     once.accept(4);
     EXPECT_TRUE(once.complete());
     EXPECT_EQ(once.allows(8), repeats);
+  }
+}
+
+TEST(AnswerConstraint, AnAnswerThatMustHaveAFormDoesNotEndBeforeItBegins) {
+  const WordText text({"a", "<t>", "1", "<end>"});
+  const auto grammar = *text.compile({.kind = GrammarSource::Kind::kGbnf, .text = "root ::= [0-9]"});
+  for (bool repeats : {false, true}) {
+    AnswerConstraint c({.grammar = grammar, .after = "<t>", .repeats = repeats}, text);
+    c.accept(0);
+    EXPECT_EQ(c.allows(3), repeats);
+    uint64_t bits = 0;
+    ASSERT_TRUE(c.mask(std::span(&bits, 1)));
+    EXPECT_EQ(bits >> 3 & 1, repeats ? 1u : 0u);
   }
 }
 

@@ -114,6 +114,53 @@ TEST(Reasoning, BeginsInThePromptOrTheAnswer) {
   EXPECT_EQ(parse("gemma4", "<|channel>thought\nHm.\n<channel|>Paris.").log, "\nR:Hm.\nT:Paris.");
 }
 
+// Some models call before they have closed their reasoning, and say nothing after it.
+TEST(Reasoning, ACallAtItsEndIsACall) {
+  const struct {
+    const char *dialect, *open, *close;
+    std::string call;
+  } cases[] = {
+      {"hermes", "<think>", "</think>", "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>"},
+      {"qwen_xml", "<think>", "</think>", "<tool_call><function=f><parameter=a>1</parameter></function></tool_call>"},
+      {"glm", "<think>", "</think>", "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>"},
+      {"mistral", "[THINK]", "[/THINK]", "[TOOL_CALLS]f[ARGS]{\"a\": 1}"},
+      {"deepseek", "<think>", "</think>",
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {"minimax", "<think>", "</think>",
+       "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter "
+       "name=\"a\">1</parameter>\n</invoke>\n</minimax:tool_call>"},
+      {"generic", "<think>", "</think>", "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>"},
+  };
+  const std::string schema = tools(R"({"a": {"type": "integer"}})");
+  for (const auto& [name, open, close, call] : cases) {
+    const std::string thought = std::string(open) + "Hm.\n\n" + call;
+    for (const std::string& end : {std::string(), "\n" + std::string(close), std::string(close) + "\n\n"}) {
+      EXPECT_EQ(parse(name, thought + end, schema).log, "\nR:Hm.\nC:f \nA:{\"a\": 1}\nE:complete") << name << end;
+    }
+    EXPECT_EQ(parse(name, call + "\n" + close, schema, open).log, "\nC:f \nA:{\"a\": 1}\nE:complete") << name;
+    // What follows shows that it was a thought: text, another call, further reasoning.
+    const std::string answered = parse(name, thought + "\n" + close + "\n\nParis.", schema).log;
+    EXPECT_EQ(answered, "\nR:Hm.\n\n" + call + "\nT:Paris.") << name;
+    const Answer again = parse(name, thought + close + "\n" + call, schema);
+    EXPECT_EQ(again.calls.size(), 1u) << name;
+    EXPECT_EQ(again.reasoning, "Hm.\n\n" + call) << name;
+    EXPECT_EQ(parse(name, thought + "\nOr not?" + close + "Paris.", schema).log,
+              "\nR:Hm.\n\n" + call + "\nOr not?\nT:Paris.")
+        << name;
+    // In the middle of a line, and without tools.
+    EXPECT_EQ(parse(name, open + ("Use " + call) + close, schema).log, "\nR:Use " + call) << name;
+    EXPECT_EQ(parse(name, thought + close, "").log, "\nR:Hm.\n\n" + call) << name;
+    // Cut off.
+    const std::string cut = thought.substr(0, thought.find('1'));
+    EXPECT_TRUE(parse(name, cut, schema).log.starts_with("\nR:Hm.\nC:f ")) << name;
+    EXPECT_TRUE(parse(name, cut, schema).log.ends_with("\nE:cut off")) << name;
+  }
+  EXPECT_EQ(calls_of(parse("hermes",
+                           "<think>\n<tool_call>{\"name\": \"f\"}</tool_call>\n<tool_call>{\"name\": "
+                           "\"g\"}</tool_call></think>")),
+            "f {}\ng {}");
+}
+
 TEST(Reasoning, OnlyWhereItIs) {
   // Empty, closed by the prompt, closed twice, spoken of.
   EXPECT_EQ(parse("hermes", "<think>\n\n</think>\n\nParis.").log, "\nT:Paris.");

@@ -27,6 +27,8 @@ AnswerParser::AnswerParser(AnswerForm form, std::vector<MarkerPair> reasoning, c
   for (const CallOpener& opener : form_.openers) {
     if (!opener.at_start) text_markers_.push_back(opener.marker);
   }
+  thought_markers_ = text_markers_;
+  thought_markers_.emplace_back();
   if (form_.reasons_anywhere) {
     for (const MarkerPair& pair : reasoning_) text_markers_.push_back(pair.open);
   }
@@ -49,7 +51,11 @@ void AnswerParser::push(std::string_view text, std::vector<OutputEvent>& events)
     bytes_ += size;
     run();
     if (bytes_ % kCheckEvery == 0 && in_.held_bytes() > kMaxHeld) {
-      reject_call();
+      if (state_ == State::kThoughtCall) {
+        reject_thought_call();
+      } else {
+        reject_call();
+      }
       run();
     }
   }
@@ -59,7 +65,10 @@ void AnswerParser::finish(std::vector<OutputEvent>& events) {
   out_.attach(&events);
   in_.end();
   run();
-  if (state_ == State::kReasoning) {
+  if (state_ == State::kBehindThoughtCall) {
+    out_.end_reasoning();
+    events.insert(events.end(), thought_calls_.begin(), thought_calls_.end());
+  } else if (state_ == State::kReasoning) {
     out_.end_reasoning();
   } else {
     out_.finish();
@@ -82,6 +91,10 @@ bool AnswerParser::step() {
       return read_reasoning();
     case State::kCall:
       return read_call();
+    case State::kThoughtCall:
+      return read_thought_call();
+    case State::kBehindThoughtCall:
+      return read_behind_thought_call();
   }
   return false;
 }
@@ -152,13 +165,22 @@ bool AnswerParser::read_text() {
 }
 
 bool AnswerParser::read_reasoning() {
-  const std::array<std::string_view, 1> close = {reasoning_close_};
-  const Cursor::Found found = in_.find(close);
-  out_.reasoning(in_.rest().substr(0, found.before));
+  const Cursor::Found found = in_.find(thought_markers_);
+  add_reasoning(in_.rest().substr(0, found.before));
   in_.skip(found.before);
   if (found.index < 0) return false;
-  in_.skip(reasoning_close_.size());
-  end_reasoning();
+  const std::string_view marker = thought_markers_[static_cast<size_t>(found.index)];
+  for (const CallOpener& opener : form_.openers) {
+    if (opener.marker != marker || opener.at_start || !line_begins_ || out_.calls() > 0) continue;
+    begin_thought_call(opener);
+    return true;
+  }
+  in_.skip(marker.size());
+  if (marker == reasoning_close_) {
+    end_reasoning();
+  } else {
+    add_reasoning(marker);
+  }
   return true;
 }
 
@@ -178,8 +200,54 @@ bool AnswerParser::read_call() {
   return false;
 }
 
+bool AnswerParser::read_thought_call() {
+  const std::string_view before = in_.rest();
+  const CallReader::Status status = reader_->read(in_, thought_out_);
+  thought_.append(before.substr(0, before.size() - in_.rest().size()));
+  if (status == CallReader::Status::kMore) return false;
+  const auto* end = thought_calls_.empty() ? nullptr : std::get_if<ToolCallEnd>(&thought_calls_.back());
+  // One that the end of the answer cuts off is told as such, as anywhere else.
+  if (status == CallReader::Status::kDone && end != nullptr && (end->complete || in_.over())) {
+    in_.release();
+    reader_.reset();
+    state_ = State::kBehindThoughtCall;
+  } else {
+    reject_thought_call();
+  }
+  return true;
+}
+
+bool AnswerParser::read_behind_thought_call() {
+  const std::string_view rest = in_.rest();
+  const size_t space = std::min(rest.find_first_not_of(" \n\t\r"), rest.size());
+  if (space == rest.size()) return false;
+  if (!thought_closed_) {
+    thought_.append(rest.substr(0, space));
+    in_.skip(space);
+    const Match close = in_.take(reasoning_close_);
+    if (close == Match::kYes) {
+      thought_closed_ = true;
+      return true;
+    }
+    bool partial = close == Match::kPartial;
+    for (const CallOpener& opener : form_.openers) {
+      const Match open = opener.at_start ? Match::kNo : in_.match(opener.marker);
+      if (open == Match::kYes && !partial) {
+        begin_thought_call(opener);
+        return true;
+      }
+      partial = partial || open == Match::kPartial;
+    }
+    if (partial) return false;
+  }
+  reject_thought_call();
+  return true;
+}
+
 void AnswerParser::begin_reasoning(const MarkerPair& pair) {
   reasoning_close_ = pair.close;
+  thought_markers_.back() = reasoning_close_;
+  line_begins_ = true;
   state_ = State::kReasoning;
   out_.begin_reasoning();
 }
@@ -196,10 +264,38 @@ void AnswerParser::begin_call(const CallOpener& opener) {
   state_ = State::kCall;
 }
 
+void AnswerParser::begin_thought_call(const CallOpener& opener) {
+  thought_out_.attach(&thought_calls_);
+  in_.hold();
+  if (!opener.kept) {
+    thought_.append(opener.marker);
+    in_.skip(opener.marker.size());
+  }
+  reader_ = opener.reader(schemas_);
+  state_ = State::kThoughtCall;
+}
+
 void AnswerParser::reject_call() {
   out_.text(in_.take_held());
   reader_.reset();
   state_ = State::kText;
+}
+
+// The calls in the reasoning were thoughts.
+void AnswerParser::reject_thought_call() {
+  in_.release();
+  reader_.reset();
+  state_ = State::kReasoning;
+  add_reasoning(std::exchange(thought_, {}));
+  thought_calls_.clear();
+  thought_out_ = {};
+  if (std::exchange(thought_closed_, false)) end_reasoning();
+}
+
+void AnswerParser::add_reasoning(std::string_view text) {
+  out_.reasoning(text);
+  const size_t last = text.find_last_not_of(" \t");
+  if (last != std::string_view::npos) line_begins_ = text[last] == '\n';
 }
 
 }  // namespace hearth

@@ -40,8 +40,10 @@ class AnswerParser final : public OutputParser {
   void push(std::string_view text, std::vector<OutputEvent>& events) override;
   void finish(std::vector<OutputEvent>& events) override;
 
-  bool in_reasoning() const override { return state_ == State::kReasoning; }
-  bool in_tool_call() const override { return state_ == State::kCall; }
+  bool in_reasoning() const override {
+    return state_ == State::kReasoning || (state_ == State::kBehindThoughtCall && !thought_closed_);
+  }
+  bool in_tool_call() const override { return state_ == State::kCall || state_ == State::kThoughtCall; }
 
  private:
   enum class State {
@@ -49,6 +51,10 @@ class AnswerParser final : public OutputParser {
     kText,
     kReasoning,
     kCall,
+    // Some models call before they have closed their reasoning. On a line of its own that is a call if nothing but the
+    // end of the reasoning follows; else it was a thought, and what the model does comes after it.
+    kThoughtCall,
+    kBehindThoughtCall,
   };
 
   void run();
@@ -57,19 +63,31 @@ class AnswerParser final : public OutputParser {
   bool read_text();
   bool read_reasoning();
   bool read_call();
+  bool read_thought_call();
+  bool read_behind_thought_call();
   void begin_reasoning(const MarkerPair& pair);
   void end_reasoning();
   void begin_call(const CallOpener& opener);
+  void begin_thought_call(const CallOpener& opener);
   void reject_call();
+  void reject_thought_call();
+  void add_reasoning(std::string_view text);
 
   AnswerForm form_;
   std::vector<MarkerPair> reasoning_;
   ToolSchemas schemas_;
-  std::vector<std::string_view> text_markers_;  // first the openers', then of reasoning, closers, the wrapper's end
+  std::vector<std::string_view> text_markers_;     // first the openers', then of reasoning, closers, the wrapper's end
+  std::vector<std::string_view> thought_markers_;  // the openers', then the end of the reasoning
   Cursor in_;
   EventSink out_;
   State state_ = State::kStart;
   std::string_view reasoning_close_;
+  bool line_begins_ = false;  // only spaces have come in this line of the reasoning
+  // Of calls in the reasoning: their text, and what they are if they are calls.
+  std::string thought_;
+  std::vector<OutputEvent> thought_calls_;
+  EventSink thought_out_;
+  bool thought_closed_ = false;  // the end of the reasoning has come behind them
   bool wrapped_ = false;
   std::unique_ptr<CallReader> reader_;
   size_t bytes_ = 0;  // that have come
