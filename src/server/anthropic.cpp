@@ -18,8 +18,7 @@ constexpr std::string_view kSignature = "hearth";
 
 Json text_part(std::string text) { return {{"type", "text"}, {"text", std::move(text)}}; }
 
-// What becomes of blocks that are not text. In the result of a tool they are named: an error would come again with
-// every request that has this result in its history.
+// What becomes of blocks that are not text.
 enum class NotText : uint8_t { kRefuse, kName };
 
 // Adds the texts of one block to a list of parts.
@@ -43,8 +42,8 @@ Answer<void> add_parts(const Json& block, const std::string& where, NotText rule
       HEARTH_TRY(add_parts(inner[i], fmt::format("{}.content.{}", where, i), rule, parts));
     }
   } else if (rule == NotText::kName) {
-    const std::string name = f.text("tool_name").value_or("this server takes text only");
-    parts.push_back(text_part(fmt::format("[{}: {}]", type, name)));
+    const auto name = f.text("tool_name");
+    parts.push_back(text_part(name ? named_part(type, *name) : named_part(type)));
   } else {
     return invalid(where, "{}: a block of the type {} cannot be taken; this server takes text only", where,
                    excerpt(block.value("type", Json())));
@@ -54,7 +53,7 @@ Answer<void> add_parts(const Json& block, const std::string& where, NotText rule
 }
 
 // The parts of a text, a list of blocks, or nothing.
-Answer<Json> read_parts(const Json& content, const std::string& where, NotText rule = NotText::kRefuse) {
+Answer<Json> read_parts(const Json& content, const std::string& where, NotText rule) {
   Json parts = Json::array();
   if (content.is_null()) return parts;
   if (content.is_string()) return Json::array({text_part(content.get<std::string>())});
@@ -72,7 +71,7 @@ Answer<void> add_user(const Json& content, const std::string& where, Json& messa
     if (!parts.empty()) messages.push_back({{"role", "user"}, {"content", std::exchange(parts, Json::array())}});
   };
   if (!content.is_array()) {
-    HEARTH_ASSIGN(parts, read_parts(content, where));
+    HEARTH_ASSIGN(parts, read_parts(content, where, NotText::kRefuse));
     flush();
     return {};
   }
@@ -132,7 +131,7 @@ Answer<void> add_assistant(const Json& content, const std::string& where, Json& 
 Answer<Json> read_messages(const Json& body) {
   Json messages = Json::array();
   if (auto system = body.find("system"); system != body.end() && !system->is_null()) {
-    HEARTH_ASSIGN(Json parts, read_parts(*system, "system"));
+    HEARTH_ASSIGN(Json parts, read_parts(*system, "system", NotText::kName));
     if (!parts.empty()) messages.push_back({{"role", "system"}, {"content", std::move(parts)}});
   }
   Fields f(body);
@@ -151,7 +150,7 @@ Answer<Json> read_messages(const Json& body) {
     } else if (role == "assistant") {
       HEARTH_TRY(add_assistant(content, there, messages));
     } else if (role == "system") {
-      HEARTH_ASSIGN(Json parts, read_parts(content, there));
+      HEARTH_ASSIGN(Json parts, read_parts(content, there, NotText::kName));
       messages.push_back({{"role", "system"}, {"content", std::move(parts)}});
     } else {
       return invalid(where, "{}.role: it must be user, assistant or system, found {}", where, excerpt(role));
@@ -178,6 +177,7 @@ Answer<Json> read_tools(const Json& body) {
     Json function = {{"name", t.text("name").value_or("")}};
     if (auto description = t.text("description")) function["description"] = *description;
     function["parameters"] = *schema;
+    if (t.boolean("strict").value_or(false)) function["strict"] = true;
     if (t.error()) return *t.error();
     tools.push_back({{"type", "function"}, {"function", std::move(function)}});
   }
@@ -196,7 +196,7 @@ Answer<void> read_tool_choice(const Json& body, ChatRequest& chat) {
   if (type == "any") {
     chat.tool_choice.kind = Kind::kRequired;
   } else if (type == "tool") {
-    chat.tool_choice = {.kind = Kind::kNamed, .name = c.text("name").value_or("")};
+    chat.tool_choice = {.kind = Kind::kNamed, .names = {c.text("name").value_or("")}};
   } else if (type == "none") {
     chat.tool_choice.kind = Kind::kNone;
   } else if (type != "auto") {
@@ -250,6 +250,7 @@ Answer<void> read_thinking(const Json& body, MessagesCall& call) {
 
 // All that makes the prompt.
 Answer<MessagesCall> read_prompt(const Json& body) {
+  HEARTH_TRY(refuse_unsupported(body));
   MessagesCall call;
   Fields f(body);
   f.integer("max_tokens", 0, int64_t{1} << 31);  // this protocol has no number for "no limit"

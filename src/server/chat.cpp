@@ -44,12 +44,12 @@ void drop_billing_header(Json& messages) {
   if (content == "" || (content.is_array() && content.empty())) messages.erase(0);
 }
 
-// Every message has a role that templates may know, and every part is text.
-Answer<void> check_messages(const Json& messages) {
+// Every message has a role that templates may know, and every part is text, or becomes text.
+Answer<void> check_messages(Json& messages) {
   if (!messages.is_array()) return invalid("messages", "messages: it must be a list, found {}", excerpt(messages));
   if (messages.empty()) return invalid("messages", "messages: it is empty; it must have at least one message");
   for (size_t i = 0; i < messages.size(); ++i) {
-    const Json& message = messages[i];
+    Json& message = messages[i];
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string()) {
       return invalid("messages", "messages[{}]: it must be an object with a role", i);
     }
@@ -59,10 +59,14 @@ Answer<void> check_messages(const Json& messages) {
                      excerpt(message["role"]));
     }
     if (!message.contains("content") || !message["content"].is_array()) continue;
-    for (const Json& part : message["content"]) {
+    for (Json& part : message["content"]) {
       if (!part.is_object() || !part.contains("type") || !part["type"].is_string()) continue;
       const auto& type = part["type"].get_ref<const std::string&>();
       if (type == "text" || type == "input_text" || type == "output_text") continue;
+      if (message["role"] != "user") {
+        part = {{"type", "text"}, {"text", named_part(type)}};
+        continue;
+      }
       return invalid("messages", "messages[{}]: it has a part of the type {}; this server takes text only", i,
                      excerpt(part["type"]));
     }
@@ -93,11 +97,23 @@ Answer<void> check_tool_choice(const ToolChoice& choice, const Json& tools) {
   if (choice.kind == ToolChoice::Kind::kRequired && tools.empty()) {
     return invalid("tool_choice", "tool_choice: a call is required, but tools has no function to call");
   }
-  if (choice.kind != ToolChoice::Kind::kNamed) return {};
-  for (const Json& tool : tools) {
-    if (tool["function"]["name"] == choice.name) return {};
+  for (const std::string& name : choice.names) {
+    if (std::ranges::any_of(tools, [&](const Json& tool) { return tool["function"]["name"] == name; })) continue;
+    return invalid("tool_choice", "tool_choice: there is no function {} in tools", excerpt(Json(name)));
   }
-  return invalid("tool_choice", "tool_choice: there is no function {} in tools", excerpt(Json(choice.name)));
+  return {};
+}
+
+// The tools that the choice lets the model call.
+Json callable_tools(const ChatRequest& request) {
+  const std::vector<std::string>& names = request.tool_choice.names;
+  if (names.empty()) return request.tools;
+  Json callable = Json::array();
+  for (const Json& tool : request.tools) {
+    if (std::ranges::find(names, tool["function"]["name"].get_ref<const std::string&>()) == names.end()) continue;
+    callable.push_back(tool);
+  }
+  return callable;
 }
 
 // What the template shows, from a request whose parts were checked.
@@ -112,6 +128,9 @@ Answer<Conversation> make_conversation(const ServedModel& model, ChatRequest& re
   HEARTH_TRY(check_messages(request.messages));
   HEARTH_ASSIGN(request.tools, function_tools(request.tools));
   HEARTH_TRY(check_tool_choice(request.tool_choice, request.tools));
+  const bool held =
+      request.tool_choice.kind != ToolChoice::Kind::kAuto || !model.text().output_markers().tool_call_open.empty();
+  if (!held) request.tools = callable_tools(request);
   const bool show_tools = !request.tools.empty() && request.tool_choice.kind != ToolChoice::Kind::kNone;
   if (show_tools && !model.template_shows_tools) {
     return invalid("tools",
@@ -143,8 +162,8 @@ Answer<Conversation> make_conversation(const ServedModel& model, ChatRequest& re
 // `alternatives`: what the answer may be instead, "or_schema" or "or_gbnf".
 GrammarSource calls(const ChatRequest& request, bool opened, Json alternatives = Json::object()) {
   const bool named = request.tool_choice.kind == ToolChoice::Kind::kNamed;
-  Json source = {{"tools", request.tools},
-                 {"name", named ? Json(request.tool_choice.name) : Json()},
+  Json source = {{"tools", callable_tools(request)},
+                 {"name", named ? Json(request.tool_choice.names.front()) : Json()},
                  {"parallel", request.parallel_tool_calls && !named},
                  {"opened", opened}};
   source.update(alternatives);
@@ -170,7 +189,8 @@ GrammarSource format_or_calls(const ChatRequest& request, const GrammarSource& f
 }
 
 // A call that the model makes by its own choice gets arguments as its tool wants them, where a marker tells that one
-// begins. Tools that no grammar can say are no reason to refuse, unless they ask for it by "strict".
+// begins. Tools that no grammar can say are no reason to refuse, unless they ask for it by "strict" or some of them
+// must not be called.
 Answer<Constraint> free_calls(const ServedModel& model, const ChatRequest& request) {
   Constraint constraint;
   const std::string& marker = model.text().output_markers().tool_call_open;
@@ -179,7 +199,8 @@ Answer<Constraint> free_calls(const ServedModel& model, const ChatRequest& reque
   if (!grammar) {
     const bool strict = std::ranges::any_of(
         request.tools, [](const Json& tool) { return tool["function"].value("strict", Json()) == true; });
-    if (strict || grammar.error().code == ErrorCode::kCancelled) return std::move(grammar).error();
+    if (strict || !request.tool_choice.names.empty() || grammar.error().code == ErrorCode::kCancelled)
+      return std::move(grammar).error();
     return constraint;
   }
   return Constraint{.grammar = *std::move(grammar), .after = marker, .repeats = true};
@@ -348,6 +369,9 @@ struct ChatRun::Impl {
     for (size_t i = 0; i < answers.size(); ++i) {
       Running& answer = answers[i];
       answer.usage.prompt_tokens = std::ssize(prompt_of(i));
+      if (chat && !model->text().output_markers().reasoning_close.empty()) {
+        answer.usage.thinking_budget = thinking_budget;
+      }
       if (chat) answer.parser = model->text().parse_output({.tools_json = tools_json, .prompt_text = prompt_text});
     }
     return {};
@@ -649,6 +673,8 @@ AnswerUsage ChatRun::usage() const {
   return sum;
 }
 
+std::string named_part(std::string_view type, std::string_view about) { return fmt::format("[{}: {}]", type, about); }
+
 Answer<Prompt> render_chat(const ServedModel& model, ChatRequest request) {
   HEARTH_ASSIGN(Conversation conversation, make_conversation(model, request));
   HEARTH_ASSIGN(Prompt prompt, model.text().render(conversation.json, conversation.options));
@@ -675,7 +701,8 @@ Answer<std::unique_ptr<ChatRun>> ChatRun::chat(std::shared_ptr<ServedModel> mode
 
   const int64_t left = model->model->info().sequence_tokens - std::ssize(tokens);
   const int64_t most = impl->base.max_tokens < 0 ? left : std::min(left, impl->base.max_tokens);
-  impl->thinking_budget = request.thinking_budget.value_or(most / 2);
+  impl->thinking_budget =
+      request.thinking_budget.value_or(static_cast<int64_t>(static_cast<double>(most) * kThinkingShare));
 
   const bool must_call =
       request.tool_choice.kind == ToolChoice::Kind::kRequired || request.tool_choice.kind == ToolChoice::Kind::kNamed;

@@ -37,6 +37,7 @@ struct AnswerLimits {
   bool ignore_end = false;
   std::function<bool()> wanted;  // false: nobody waits for the answer any longer; none: somebody does
 };
+inline constexpr double kThinkingShare = 0.5;
 inline constexpr int64_t kMaxAnswers = 16;
 inline constexpr int64_t kMaxTopLogprobs = 100;
 inline constexpr size_t kMaxStopStrings = 64;
@@ -44,7 +45,7 @@ inline constexpr size_t kMaxStopStrings = 64;
 struct ToolChoice {
   enum class Kind : uint8_t { kAuto, kNone, kRequired, kNamed };
   Kind kind = Kind::kAuto;
-  std::string name;  // kNamed
+  std::vector<std::string> names;  // of the functions that may be called; empty: all. kNamed: the one that must be
 };
 
 struct ChatRequest {
@@ -54,7 +55,7 @@ struct ChatRequest {
   bool parallel_tool_calls = true;  // false: calls after the first are dropped
   AnswerLimits limits;
   std::optional<bool> thinking;            // none: the template's own default
-  std::optional<int64_t> thinking_budget;  // tokens; none: half of what the answer may have
+  std::optional<int64_t> thinking_budget;  // tokens; none: kThinkingShare of what the answer may have
   Json template_variables = nullptr;       // further variables of the chat template, or null
   std::vector<int32_t> context;            // tokens in front of the prompt: a conversation that was rendered before
 };
@@ -108,6 +109,7 @@ struct AnswerUsage {
   int64_t miss_position = 0;
   int64_t generated_tokens = 0;  // all, with reasoning and the one that ended it
   int64_t reasoning_tokens = 0;
+  int64_t thinking_budget = -1;  // the most that those may be; -1: the model does not reason
   double queue_seconds = 0;
   double prefill_seconds = 0;
   double decode_seconds = 0;
@@ -143,7 +145,12 @@ class ChatSink {
 //
 //  - A leading system text that begins with "x-anthropic-billing-header" is dropped: it differs from request to request
 //    and would make every prompt a new one.
+//  - Images and other parts that are not text are refused in messages of the user. In others they are named to the
+//    model (named_part()): an error would come again with every request that has them in its history.
 //  - With tool choice `none` the model does not see the tools; with `required` or `named` a grammar makes it call.
+//  - A choice of some functions leaves all tools in the prompt, so that the cache has it whatever the choice is: the
+//    grammar holds calls to them. Where the choice is `auto` and no marker tells that a call begins, the others are
+//    left out of the prompt.
 //  - Reasoning beyond its budget is ended by the model's own closing marker, and the answer follows.
 //  - Several prompts run side by side, as many as the engine's steps take, in places that are taken once for all.
 class ChatRun {
@@ -177,6 +184,9 @@ Answer<void> check_length(int64_t prompt_tokens, int64_t max_tokens, const Serve
 ApiError cut_off();
 // Adds what one answer took, and one to the counter of how it ended.
 void count(ModelCounters& counters, std::atomic<int64_t>& kind, const AnswerUsage& usage);
+
+// What the model reads in place of a part of that type.
+std::string named_part(std::string_view type, std::string_view about = "this server takes text only");
 
 // The prompt that chat() would run.
 Answer<Prompt> render_chat(const ServedModel& model, ChatRequest request);

@@ -159,6 +159,7 @@ Answer<void> props(Exchange& exchange, const Models& models) {
                 {"default_sampling",
                  {{"temperature", s.temperature}, {"top_k", s.top_k}, {"top_p", s.top_p}, {"min_p", s.min_p}}},
                 {"chat_template", model->text().chat_template()},
+                {"thinking_share", kThinkingShare},
                 {"supports_thinking", model->text().supports_thinking()},
                 {"supports_tools", model->template_shows_tools},
                 {"output_dialect", markers.dialect},

@@ -48,9 +48,11 @@ Answer<void> refuse_images(const Json& object, const std::string& where) {
 }
 
 Answer<AnswerLimits> read_options(const Json& body) {
+  HEARTH_TRY(refuse_unsupported(body));
   AnswerLimits limits;
   Fields f(body);
   if (const Json* options = f.object("options")) {
+    HEARTH_TRY(refuse_unsupported(*options));
     HEARTH_TRY(read_limits(*options, limits));
     limits.n = 1;
     limits.format.reset();
@@ -98,11 +100,16 @@ Answer<void> read_think(const Json& body, const ServedModel& model, ChatRequest&
 // A message as OpenAI has it.
 Answer<Json> read_message(const Json& message, const std::string& where) {
   if (!message.is_object()) return invalid(where, "{}: it must be an object, found {}", where, excerpt(message));
-  HEARTH_TRY(refuse_images(message, where + "."));
   Fields f(message, where);
   const std::string role = f.text("role").value_or("");
   if (role.empty()) f.expected("role", "system, user, assistant or tool");
-  Json out = {{"role", role}, {"content", f.text("content").value_or("")}};
+  std::string content = f.text("content").value_or("");
+  if (role == "user") {
+    HEARTH_TRY(refuse_images(message, where + "."));
+  } else if (const Json* images = f.array("images")) {
+    for (size_t i = 0; i < images->size(); ++i) content += (content.empty() ? "" : "\n") + named_part("image");
+  }
+  Json out = {{"role", role}, {"content", std::move(content)}};
   if (auto thinking = f.text("thinking"); thinking && !thinking->empty()) out["reasoning_content"] = *thinking;
   for (const char* name : {"tool_name", "name"}) {
     if (auto tool = f.text(name); tool && !out.contains("name")) out["name"] = *tool;

@@ -223,6 +223,52 @@ Answer<std::vector<int32_t>> read_tokens(const Json& ids, const std::string& fie
   return tokens;
 }
 
+std::string tool_name(const Json& tool) {
+  if (!tool.is_object()) return "";
+  const Json type = tool.value("type", Json("function"));
+  const Json inner = type.is_string() ? tool.value(type.get_ref<const std::string&>(), tool) : tool;
+  const Json name = inner.is_object() ? inner.value("name", Json()) : Json();
+  return name.is_string() ? name.get<std::string>() : "";
+}
+
+Answer<ToolChoice> read_tool_choice(const Json& value, const std::function<std::string(const Json& tool)>& name_of) {
+  using Kind = ToolChoice::Kind;
+  const auto kind_of = [](const Json& word) -> std::optional<Kind> {
+    if (word == "auto") return Kind::kAuto;
+    if (word == "none") return Kind::kNone;
+    if (word == "required" || word == "any") return Kind::kRequired;
+    return {};
+  };
+  if (auto kind = kind_of(value)) return ToolChoice{.kind = *kind};
+  if (value.is_object()) {
+    const Json type = value.value("type", Json());
+    if (auto kind = kind_of(type)) return ToolChoice{.kind = *kind};
+    if (type == "allowed_tools") {
+      const Json list = value.value("allowed_tools", value);
+      Fields f(list, "tool_choice");
+      const auto kind = kind_of(list.is_object() ? list.value("mode", Json("auto")) : Json());
+      if (!kind || *kind == Kind::kNone) f.expected("mode", "auto or required");
+      const Json* tools = f.array("tools");
+      if (tools == nullptr) f.expected("tools", "a list of tools");
+      if (f.error()) return *f.error();
+      ToolChoice choice{.kind = *kind};
+      for (const Json& tool : *tools) {
+        if (std::string name = name_of(tool); !name.empty()) choice.names.push_back(std::move(name));
+      }
+      if (!choice.names.empty()) return choice;
+      if (choice.kind == Kind::kAuto) return ToolChoice{.kind = Kind::kNone};
+      f.reject("tools", "a call is required, but no function is allowed");
+      return *f.error();
+    }
+    if (std::string name = name_of(value); !name.empty()) return ToolChoice{.kind = Kind::kNamed, .names = {name}};
+  }
+  return invalid(
+      "tool_choice",
+      "tool_choice: it must be auto, none, required, {{\"type\": \"function\", ...}} with a name or {{\"type\": "
+      "\"allowed_tools\", ...}}, found {}",
+      excerpt(value));
+}
+
 Answer<void> refuse_unsupported(const Json& body) {
   Fields f(body);
   if (const Json* lora = f.get("lora"); lora != nullptr && !lora->empty()) {
@@ -246,14 +292,16 @@ Json usage_json(const AnswerUsage& usage) {
 Json timings_json(const AnswerUsage& usage) {
   const auto computed = static_cast<double>(usage.prompt_tokens - usage.cached_tokens);
   const auto decoded = static_cast<double>(std::max<int64_t>(0, usage.generated_tokens - 1));
-  return {{"queue_ms", usage.queue_seconds * 1e3},
-          {"cache_n", usage.cached_tokens},
-          {"prompt_n", usage.prompt_tokens - usage.cached_tokens},
-          {"prompt_ms", usage.prefill_seconds * 1e3},
-          {"prompt_per_second", usage.prefill_seconds > 0 ? computed / usage.prefill_seconds : 0.0},
-          {"predicted_n", usage.generated_tokens},
-          {"predicted_ms", usage.decode_seconds * 1e3},
-          {"predicted_per_second", usage.decode_seconds > 0 ? decoded / usage.decode_seconds : 0.0}};
+  Json timings = {{"queue_ms", usage.queue_seconds * 1e3},
+                  {"cache_n", usage.cached_tokens},
+                  {"prompt_n", usage.prompt_tokens - usage.cached_tokens},
+                  {"prompt_ms", usage.prefill_seconds * 1e3},
+                  {"prompt_per_second", usage.prefill_seconds > 0 ? computed / usage.prefill_seconds : 0.0},
+                  {"predicted_n", usage.generated_tokens},
+                  {"predicted_ms", usage.decode_seconds * 1e3},
+                  {"predicted_per_second", usage.decode_seconds > 0 ? decoded / usage.decode_seconds : 0.0}};
+  if (usage.thinking_budget >= 0) timings["thinking_budget"] = usage.thinking_budget;
+  return timings;
 }
 
 std::string_view finish_reason(EndReason reason) {

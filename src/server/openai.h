@@ -9,6 +9,14 @@ namespace hearth::server {
 // servers have added to it.
 Answer<void> read_limits(const Json& body, AnswerLimits& limits);
 
+// What may be called, in every form that the two OpenAI protocols have for it. `name_of` finds the name of the function
+// that an object such as {"type": "function", "name": ...} stands for; "": of none, but of a tool that only some
+// services have.
+Answer<ToolChoice> read_tool_choice(const Json& value, const std::function<std::string(const Json& tool)>& name_of);
+
+// The name in {"type": "function", "function": {"name": ...}}, or without the object around it; "": there is none.
+std::string tool_name(const Json& tool);
+
 // The conversation of a chat completion, with its limits.
 Answer<ChatRequest> read_openai_chat(Json body);
 

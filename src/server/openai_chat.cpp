@@ -12,24 +12,63 @@ struct ChatCall {
   bool include_usage = false;
   bool show_progress = false;
   bool token_ids = false;  // of prompt and answer, as vLLM gives them
+  bool functions = false;  // calls go out in the protocol's older form
 };
 
-Answer<ToolChoice> read_tool_choice(const Json& value) {
-  using Kind = ToolChoice::Kind;
-  if (value == "auto") return ToolChoice{};
-  if (value == "none") return ToolChoice{.kind = Kind::kNone};
-  if (value == "required" || value == "any") return ToolChoice{.kind = Kind::kRequired};
-  if (value.is_object()) {
-    if (value.value("type", Json()) == "allowed_tools") return ToolChoice{};
-    const Json function = value.value("function", value);
-    if (function.is_object() && function.contains("name") && function["name"].is_string()) {
-      return ToolChoice{.kind = Kind::kNamed, .name = function["name"].get<std::string>()};
+// ---- the protocol's older form of tools: `functions`, `function_call`, results with the role `function` ----
+
+Json call_of(const Json& function_call, const std::string& id) {
+  return {{"id", id}, {"type", "function"}, {"function", function_call}};
+}
+
+// Messages of that form as they are today. Calls have no ids there: theirs tell their place.
+void renew_messages(Json& messages) {
+  if (!messages.is_array()) return;
+  std::string id;  // of the last call
+  for (size_t i = 0; i < messages.size(); ++i) {
+    Json& message = messages[i];
+    if (!message.is_object()) continue;
+    if (message.value("role", Json()) == "function") {
+      message["role"] = "tool";
+      message["tool_call_id"] = id;
     }
+    const Json made = message.value("function_call", Json());
+    message.erase("function_call");
+    if (!made.is_object() || message.contains("tool_calls")) continue;
+    id = fmt::format("call_{}", i);
+    message["tool_calls"] = Json::array({call_of(made, id)});
   }
-  return invalid("tool_choice",
-                 "tool_choice: it must be auto, none, required or {{\"type\": \"function\", \"function\": {{\"name\": "
-                 "...}}}}, found {}",
-                 excerpt(value));
+}
+
+Answer<void> read_functions(Json& body, ChatCall& call) {
+  Fields f(body);
+  const Json* functions = f.array("functions");
+  const Json* choice = f.get("function_call");
+  if (f.error()) return *f.error();
+  if (functions == nullptr || functions->empty() || f.has("tools")) return {};
+  call.functions = true;
+  call.chat.parallel_tool_calls = false;
+  if (choice != nullptr) {
+    HEARTH_ASSIGN(call.chat.tool_choice, read_tool_choice(*choice, tool_name));
+  }
+  call.chat.tools = Json::array();
+  for (const Json& function : *functions) call.chat.tools.push_back({{"type", "function"}, {"function", function}});
+  return {};
+}
+
+// ---- requests ----
+
+// Those that take text in a grammar of the client's would be called with what no such client understands.
+Answer<void> refuse_custom_tools(const Json& tools) {
+  for (size_t i = 0; tools.is_array() && i < tools.size(); ++i) {
+    if (!tools[i].is_object() || tools[i].value("type", Json()) != "custom") continue;
+    return invalid(
+        "tools",
+        "tools[{}]: a tool of the type custom cannot be offered here; give it as a function with one string, or "
+        "use /v1/responses",
+        i);
+  }
+  return {};
 }
 
 // Whether to think and how long, under the names that clients have for it.
@@ -82,16 +121,24 @@ Answer<ChatCall> read_call(Json body) {
     chat.limits.top_logprobs = n_probs;
   }
   if (const Json* choice = f.get("tool_choice")) {
-    HEARTH_ASSIGN(chat.tool_choice, read_tool_choice(*choice));
+    HEARTH_ASSIGN(chat.tool_choice, read_tool_choice(*choice, tool_name));
   }
   if (const Json* variables = f.object("chat_template_kwargs")) chat.template_variables = *variables;
   if (f.get("messages") == nullptr) f.expected("messages", "a list of messages");
   if (f.error()) return *f.error();
   HEARTH_TRY(read_thinking(body, chat));
   HEARTH_TRY(read_limits(body, chat.limits));
+  HEARTH_TRY(read_functions(body, call));
   chat.messages = std::move(body["messages"]);
-  if (body.contains("tools")) chat.tools = std::move(body["tools"]);
+  renew_messages(chat.messages);
+  if (f.has("tools")) chat.tools = std::move(body["tools"]);
+  HEARTH_TRY(refuse_custom_tools(chat.tools));
   return call;
+}
+
+// `older`: as it was called when tools were functions.
+std::string_view finish_reason(EndReason reason, bool older) {
+  return older && reason == EndReason::kToolCalls ? "function_call" : finish_reason(reason);
 }
 
 Json scores_json(const std::vector<TokenScores>& scores) {
@@ -120,13 +167,17 @@ Json whole_json(const Head& head, const std::vector<WholeAnswer>& answers, const
     if (answer.text.empty() && !answer.calls.empty()) message["content"] = nullptr;
     if (!answer.reasoning.empty()) message["reasoning_content"] = answer.reasoning;
     for (const WholeAnswer::Call& made : answer.calls) {
+      if (call.functions) {
+        message["function_call"] = {{"name", made.name}, {"arguments", made.arguments}};
+        continue;
+      }
       message["tool_calls"].push_back(
           {{"id", made.id}, {"type", "function"}, {"function", {{"name", made.name}, {"arguments", made.arguments}}}});
     }
     choices.push_back({{"index", i},
                        {"message", std::move(message)},
                        {"logprobs", logprobs ? scores_json(answer.scores) : Json()},
-                       {"finish_reason", finish_reason(answer.done.reason)}});
+                       {"finish_reason", finish_reason(answer.done.reason, call.functions)}});
     if (call.token_ids) choices.back()["token_ids"] = answer.done.tokens;
   }
   Json body = head.json("chat.completion");
@@ -195,18 +246,20 @@ class StreamSink final : public ExchangeSink {
   void on(int64_t answer, const ReasoningDelta& e) { delta(answer, {{"reasoning_content", e.text}}); }
   void on(int64_t answer, const TextDelta& e) { delta(answer, {{"content", e.text}}); }
   void on(int64_t answer, const CallStart& e) {
+    if (call_.functions) return delta(answer, {{"function_call", {{"name", e.name}, {"arguments", ""}}}});
     call_delta(
         answer,
         {{"index", e.index}, {"id", e.id}, {"type", "function"}, {"function", {{"name", e.name}, {"arguments", ""}}}});
   }
   void on(int64_t answer, const ToolArgumentsDelta& e) {
+    if (call_.functions) return delta(answer, {{"function_call", {{"arguments", e.json}}}});
     call_delta(answer, {{"index", e.index}, {"function", {{"arguments", e.json}}}});
   }
   void on(int64_t, const ToolCallEnd&) {}
   void on(int64_t answer, const TokenScores& e) { scores_[static_cast<size_t>(answer)].push_back(e); }
   void on(int64_t answer, const AnswerDone& e) {
     if (e.reason == EndReason::kCancelled) return;  // an error follows
-    delta(answer, Json::object(), finish_reason(e.reason), &e);
+    delta(answer, Json::object(), finish_reason(e.reason, call_.functions), &e);
   }
 
   void call_delta(int64_t answer, Json call) { delta(answer, {{"tool_calls", Json::array({std::move(call)})}}); }

@@ -1,5 +1,6 @@
 #include "server/responses_request.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/openai.h"
@@ -64,6 +65,7 @@ Answer<void> add_tool(const Json& tool, const std::string& where, const std::str
     }
     const std::string full = full_name(name_space, name);
     request.chat.tools.push_back(function_tool(full, description, std::move(parameters)));
+    if (f.boolean("strict").value_or(false)) request.chat.tools.back()["function"]["strict"] = true;
     request.tools.emplace(full, std::move(offered));
   } else if (type == "local_shell") {
     Json command = {
@@ -87,32 +89,31 @@ Answer<void> add_tool(const Json& tool, const std::string& where, const std::str
   return {};
 }
 
-Answer<void> read_tool_choice(const Json& choice, ToolChoice& wanted) {
-  using Kind = ToolChoice::Kind;
-  if (choice == "auto") return {};
-  if (choice == "none") {
-    wanted.kind = Kind::kNone;
-    return {};
+// The function that a tool in tool_choice stands for; "": it is of a kind that only some services have. A name within
+// one namespace does without the namespace.
+std::string chosen_function(const Json& tool, const ResponsesRequest& request) {
+  const Json type = tool.is_object() ? tool.value("type", Json()) : Json();
+  if (type == "local_shell") return kLocalShell;
+  if (type != "function" && type != "custom") return "";
+  const std::string name = tool_name(tool);
+  if (const Json space = tool.value("namespace", Json()); space.is_string()) {
+    return full_name(space.get<std::string>(), name);
   }
-  if (choice == "required") {
-    wanted.kind = Kind::kRequired;
-    return {};
+  if (request.tools.contains(name)) return name;
+  const auto named = [&](const auto& offered) { return offered.second.name == name; };
+  const auto found = std::ranges::find_if(request.tools, named);
+  return std::ranges::count_if(request.tools, named) == 1 ? found->first : name;
+}
+
+Answer<ToolChoice> read_choice(const Json& choice, const ResponsesRequest& request) {
+  // With a tool that only some services have the model decides.
+  const Json type = choice.is_object() ? choice.value("type", Json()) : Json();
+  constexpr std::string_view kKnown[] = {"function", "custom", "local_shell", "allowed_tools", "auto", "none", "any",
+                                         "required", ""};
+  if (type.is_string() && std::ranges::find(kKnown, type.get_ref<const std::string&>()) == std::end(kKnown)) {
+    return ToolChoice{};
   }
-  if (choice.is_object()) {
-    Fields f(choice, "tool_choice");
-    const std::string type = f.text("type").value_or("");
-    const std::string name = f.text("name").value_or("");
-    if (f.error()) return *f.error();
-    if (type == "local_shell" || ((type == "function" || type == "custom") && !name.empty())) {
-      wanted = {.kind = Kind::kNamed, .name = type == "local_shell" ? kLocalShell : name};
-      return {};
-    }
-    if (type == "allowed_tools" && choice.value("mode", Json()) == "required") wanted.kind = Kind::kRequired;
-    if (!type.empty() && type != "function" && type != "custom") return {};  // the model decides
-  }
-  return invalid("tool_choice",
-                 "tool_choice: it must be auto, none, required or {{\"type\": \"function\", \"name\": ...}}, found {}",
-                 excerpt(choice));
+  return read_tool_choice(choice, [&](const Json& tool) { return chosen_function(tool, request); });
 }
 
 // ---- input ----
@@ -173,8 +174,7 @@ class Conversation {
     return "";
   }
 
-  // What a tool gave back: a string, a list of parts, or whatever a client made of it. A model that takes text only is
-  // told of images: an error would come again with every request that has this item in its history.
+  // What a tool gave back: a string, a list of parts, or whatever a client made of it.
   static std::string output_text(const Json& output) {
     if (output.is_null()) return "";
     if (output.is_string()) return output.get<std::string>();
@@ -186,7 +186,7 @@ class Conversation {
       if (inner.is_string()) {
         text += inner.get<std::string>();
       } else if (const Json type = part.is_object() ? part.value("type", Json()) : Json(); type.is_string()) {
-        text += fmt::format("[{}: this model takes text only]", type.get<std::string>());
+        text += named_part(type.get_ref<const std::string&>());
       } else {
         text += dump(part);
       }
@@ -209,6 +209,10 @@ class Conversation {
     }
     for (size_t i = 0; content.is_array() && i < content.size(); ++i) {
       Json text = content[i].is_object() ? content[i].value("text", content[i].value("refusal", Json())) : Json();
+      if (const Json type = content[i].is_object() ? content[i].value("type", Json()) : Json();
+          !text.is_string() && role != "user" && type.is_string()) {
+        text = named_part(type.get_ref<const std::string&>());
+      }
       if (!text.is_string()) {
         return invalid(where, "{}.content[{}]: a part of the type {} cannot be taken; this server takes text only",
                        where, i,
@@ -367,6 +371,7 @@ Json repeated(const Json& body) {
 }  // namespace
 
 Answer<ResponsesRequest> read_responses_request(Json body, const ResponseStore& store) {
+  HEARTH_TRY(refuse_unsupported(body));
   ResponsesRequest request;
   ChatRequest& chat = request.chat;
   chat.template_variables = Json::object();
@@ -403,7 +408,9 @@ Answer<ResponsesRequest> read_responses_request(Json body, const ResponseStore& 
       HEARTH_TRY(add_tool((*tools)[i], fmt::format("tools[{}]", i), "", request));
     }
   }
-  if (const Json* choice = f.get("tool_choice")) HEARTH_TRY(read_tool_choice(*choice, chat.tool_choice));
+  if (const Json* choice = f.get("tool_choice")) {
+    HEARTH_ASSIGN(chat.tool_choice, read_choice(*choice, request));
+  }
   request.echo = repeated(body);
   HEARTH_ASSIGN(request.input, read_input(body, store));
   Conversation conversation(store);

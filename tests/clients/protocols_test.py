@@ -4,6 +4,7 @@ import copy
 import http.client
 import json
 import random
+import socket
 import sys
 import time
 import unittest
@@ -487,6 +488,127 @@ class Keepalive(unittest.TestCase):
         self.assertGreater(len(objects), 6)
         objects = ollama_objects(self.stream("/api/generate", {"prompt": "PONDER", "think": True}))
         self.assertEqual("".join(o["response"] for o in objects), "Yes.")
+
+
+class All(Protocol):
+    """What holds in every protocol."""
+    CHAT = "/v1/chat/completions"
+    TOOLS = {CHAT: {"type": "function", "function": PARAMETERS}, "/v1/responses": {"type": "function"} | PARAMETERS,
+             "/v1/messages": {"name": "get_weather", "input_schema": SCHEMA}, "/api/chat": {"type": "function", "function": PARAMETERS}}
+
+    def body(self, path, text, **fields):
+        asked = {"input": text} if path == "/v1/responses" else {"prompt": text} if path == "/api/generate" else {"messages": [{"role": "user", "content": text}]}
+        return asked | ({"max_tokens": 200} if path == "/v1/messages" else {}) | ({"stream": False} if path.startswith("/api/") else {}) | fields
+
+    def test_a_call_before_the_end_of_a_thought(self):
+        thinks = {self.CHAT: {"reasoning_effort": "high"}, "/v1/responses": {"reasoning": {"effort": "high"}},
+                  "/v1/messages": {"thinking": {"type": "adaptive"}}, "/api/chat": {"think": True}}
+        read = {self.CHAT: chat_message, "/v1/responses": openai_response, "/v1/messages": anthropic_message, "/api/chat": ollama_objects}
+        for path, tool in self.TOOLS.items():
+            body = self.body(path, "MUSE", tools=[tool], **thinks[path])
+            whole = self.server.json("POST", path, body)
+            streamed = read[path](self.server.stream(path, body | {"stream": True})[1])
+            for answer in (whole, streamed):
+                text = json.dumps(answer)
+                self.assertIn(" look", text, path)
+                self.assertNotIn("<tool_call>", text, path)
+            if path == self.CHAT:
+                self.assertEqual((whole["choices"][0]["finish_reason"], streamed["finish_reason"]), ("tool_calls", "tool_calls"))
+                for calls in ([c["function"] for c in whole["choices"][0]["message"]["tool_calls"]], streamed["tool_calls"]):
+                    self.assertEqual([(c["name"], json.loads(c["arguments"])) for c in calls], [("get_weather", {"city": "Rome"})])
+            elif path == "/v1/messages":
+                for message in (whole, streamed):
+                    self.assertEqual(([b["type"] for b in message["content"]], message["stop_reason"]), (["thinking", "tool_use"], "tool_use"))
+            elif path == "/v1/responses":
+                for response in (whole, streamed):
+                    self.assertEqual([i["type"] for i in response["output"]], ["reasoning", "function_call"])
+            else:
+                for calls in (whole["message"]["tool_calls"], [c for o in streamed for c in o["message"].get("tool_calls", [])]):
+                    self.assertEqual([c["function"]["arguments"] for c in calls], [{"city": "Rome"}])
+
+    def test_strict(self):
+        odd = {"type": "object", "properties": {"city": {"type": "string", "pattern": r"(?<=x)(a\1"}}, "required": ["city"]}
+        for path, tool in self.TOOLS.items():
+            for strict, status in ((True, 400), (False, 200), (None, 200)):
+                changed = json.loads(json.dumps(tool))
+                function = changed.get("function", changed)
+                function |= {"input_schema" if path == "/v1/messages" else "parameters": odd, "strict": strict}
+                self.assertEqual(self.server.ask("POST", path, self.body(path, "x", tools=[changed]))[0], status, (path, strict))
+
+    def test_what_it_does_not_have_is_refused(self):
+        for path in (*self.TOOLS, "/v1/messages/count_tokens", "/v1/completions", "/api/generate"):
+            for field, value in (("lora", [{"id": 0, "scale": 1}]), ("audio", {"voice": "x"}), ("modalities", ["audio"])):
+                prompt = {"prompt": "x"} if path == "/v1/completions" else {}
+                status, _, text = self.server.ask("POST", path, self.body(path, "x", **prompt) | {field: value})
+                self.assertEqual((status, field in text), (400, True), (path, text))
+
+    def test_images_that_a_tool_gave_are_named(self):
+        picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + IMAGE}}
+        call = {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+        turn = [{"role": "user", "content": "WEATHER"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+        parts = [{"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "look"}, picture]}]
+        prompt = self.server.json("POST", "/apply-template", {"messages": turn + parts})["prompt"]
+        self.assertIn("look\n[image_url: this server takes text only]", prompt)
+        self.server.json("POST", self.CHAT, {"messages": turn + parts})
+        self.server.json("POST", self.CHAT, {"messages": [{"role": "user", "content": [picture]}]}, status=400)
+        call["function"]["arguments"] = {}
+        self.server.json("POST", "/api/chat", {"messages": turn + [{"role": "tool", "content": "look", "images": [IMAGE]}], "stream": False})
+        self.server.json("POST", "/v1/responses", {"input": [{"role": "assistant", "content": [{"type": "input_image", "image_url": "x"}]}, {"role": "user", "content": "x"}]})
+
+    def test_forms_of_tool_choice(self):
+        custom = {"type": "custom", "name": "apply_patch"}
+        space = {"type": "namespace", "name": "mcp__files", "tools": [{"type": "function", "name": "read"}, {"type": "function", "name": "same"}]}
+        other = {"type": "namespace", "name": "mcp__web", "tools": [{"type": "function", "name": "same"}]}
+        named = lambda name, kind="function": {"type": kind, "name": name}
+        allowed = lambda mode, *tools: {"type": "allowed_tools", "mode": mode, "tools": list(tools)}
+        tools = [self.TOOLS["/v1/responses"], custom, space, other, {"type": "local_shell"}]
+        for choice, status in ((named("get_weather"), 200), (named("apply_patch", "custom"), 200), (named("read"), 200), (named("mcp__files__read"), 200),
+                               (named("same"), 400), (named("same") | {"namespace": "mcp__web"}, 200), (named("none"), 400), ({"type": "local_shell"}, 200),
+                               ("required", 200), ({"type": "any"}, 200), ({"type": "required"}, 200), ({"type": "web_search"}, 200),
+                               (allowed("auto", named("read"), {"type": "web_search"}), 200), (allowed("required", named("read")), 200),
+                               (allowed("required", {"type": "web_search"}), 400), (allowed("auto", {"type": "web_search"}), 200),
+                               (allowed("auto", named("nothing")), 400), (allowed("often", named("read")), 400), (5, 400), ({"type": "function"}, 400)):
+            self.assertEqual(self.server.ask("POST", "/v1/responses", {"input": "x", "tools": tools, "tool_choice": choice})[0], status, choice)
+        tools = [self.TOOLS[self.CHAT]]
+        inner = lambda choice: {"type": "allowed_tools", "allowed_tools": choice}
+        weather = {"type": "function", "function": {"name": "get_weather"}}
+        for choice, status in ((weather, 200), (named("get_weather"), 200), ({"type": "custom", "custom": {"name": "get_weather"}}, 200), ({"type": "any"}, 200),
+                               ({"type": "required"}, 200), ({"type": "auto"}, 200), ("any", 200), (inner({"mode": "required", "tools": [weather]}), 200),
+                               (allowed("auto", weather), 200), (inner({"mode": "required", "tools": [named("other")]}), 400), (inner(5), 400), ({"type": "web_search"}, 400)):
+            self.assertEqual(self.server.ask("POST", self.CHAT, {"messages": [{"role": "user", "content": "x"}], "tools": tools, "tool_choice": choice})[0], status, choice)
+        self.assertIn("custom", self.server.json("POST", self.CHAT, self.body(self.CHAT, "x", tools=[{"type": "custom", "custom": {"name": "p"}}]), status=400)["error"]["message"])
+
+    def test_functions_as_they_were_before_tools(self):
+        body = self.body(self.CHAT, "WEATHER", functions=[PARAMETERS])
+        choice = self.server.json("POST", self.CHAT, body)["choices"][0]
+        made = choice["message"]["function_call"]
+        self.assertEqual((choice["finish_reason"], made["name"], json.loads(made["arguments"])), ("function_call", "get_weather", {"city": "Rome"}))
+        self.assertNotIn("tool_calls", choice["message"])
+        chunks = [json.loads(block.removeprefix("data: "))["choices"][0] for block in self.server.stream(self.CHAT, body | {"stream": True})[1].split("\n\n")[:-2]]
+        pieces = [c["delta"]["function_call"] for c in chunks if "function_call" in c["delta"]]
+        self.assertEqual((pieces[0]["name"], "".join(p["arguments"] for p in pieces), chunks[-1]["finish_reason"]), ("get_weather", made["arguments"], "function_call"))
+        body["messages"] += [choice["message"], {"role": "function", "name": "get_weather", "content": "rain"}]
+        self.assertEqual(self.server.json("POST", self.CHAT, body)["choices"][0]["message"]["content"], "It rains in Rome.")
+        for choice, status in (("auto", 200), ("none", 200), ({"name": "get_weather"}, 200), ({"name": "other"}, 400)):
+            self.server.json("POST", self.CHAT, body | {"function_call": choice}, status=status)
+        modern = [{"role": "user", "content": "WEATHER"},
+                  {"role": "assistant", "content": "", "tool_calls": [{"id": "call_1", "type": "function", "function": made}]},
+                  {"role": "tool", "tool_call_id": "call_1", "name": "get_weather", "content": "rain"}]
+        prompt = lambda **fields: self.server.json("POST", "/apply-template", fields)["prompt"]
+        older = [modern[0], {"role": "assistant", "content": None, "function_call": made}, body["messages"][2]]
+        self.assertEqual(prompt(messages=older, functions=[PARAMETERS]), prompt(messages=modern, tools=[self.TOOLS[self.CHAT]]))
+
+    def test_a_failed_response_ends_its_stream(self):
+        for input in ("BREAK", "word " * 70000):
+            with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as s:
+                body = json.dumps({"input": input, "stream": True}).encode()
+                s.sendall(b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                data = b""
+                while piece := s.recv(65536):
+                    data += piece
+            self.assertIn(b"event: response.failed\n", data)
+            last = data[data.rindex(b"event: "):]
+            self.assertTrue(last.startswith(b"event: response.failed\n") and last.endswith(b"\r\n0\r\n\r\n"), last[-200:])
 
 
 # Values that no field expects.

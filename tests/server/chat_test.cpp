@@ -131,7 +131,7 @@ TEST_F(Chat, RefusesWhatCannotBeDone) {
   request.tool_choice = {.kind = ToolChoice::Kind::kRequired};
   EXPECT_NE(refusal(request).find("tool_choice"), std::string::npos);
   request.tools = Json::array({tool("a")});
-  request.tool_choice = {.kind = ToolChoice::Kind::kNamed, .name = "b"};
+  request.tool_choice = {.kind = ToolChoice::Kind::kNamed, .names = {"b"}};
   EXPECT_NE(refusal(request).find("\"b\""), std::string::npos);
   request = ask("Hi");
   request.limits.n = kMaxAnswers + 1;
@@ -262,11 +262,12 @@ TEST_F(Chat, EndsReasoningAtItsBudget) {
     EXPECT_NE(answer.done.reason, EndReason::kCancelled);
     EXPECT_LE(answer.done.usage.generated_tokens, 100);
   }
-  // The default leaves half of the answer for text.
+  // The default leaves a share of the answer for text.
   ChatRequest request = ask("Hello!", 12);
   request.thinking = true;
   const WholeAnswer answer = run(request);
-  EXPECT_EQ(answer.done.usage.reasoning_tokens, 6);
+  EXPECT_EQ(answer.done.usage.thinking_budget, static_cast<int64_t>(12 * kThinkingShare));
+  EXPECT_EQ(answer.done.usage.reasoning_tokens, answer.done.usage.thinking_budget);
   EXPECT_EQ(answer.done.usage.generated_tokens, 12);
   EXPECT_EQ(answer.done.reason, EndReason::kLength);
   EXPECT_FALSE(answer.text.empty());
@@ -316,7 +317,7 @@ TEST_F(Chat, ForcesTheFormThatWasAskedFor) {
   request.tools = Json::array({tool("get_weather"), tool("get_time")});
   request.tool_choice.kind = ToolChoice::Kind::kRequired;
   EXPECT_GE(run(request).calls.size(), 1u);
-  request.tool_choice = {.kind = ToolChoice::Kind::kNamed, .name = "get_time"};
+  request.tool_choice = {.kind = ToolChoice::Kind::kNamed, .names = {"get_time"}};
   const WholeAnswer named = run(request);
   ASSERT_EQ(named.calls.size(), 1u) << named.text;
   EXPECT_EQ(named.calls[0].name, "get_time");
@@ -361,6 +362,26 @@ TEST_F(Chat, PromptsShareThePlacesThatAreTakenOnce) {
   leaver.leave = [&] { return leaver.events > 20; };
   EXPECT_FALSE((*left)->run(leaver));
   for (const WholeAnswer& answer : leaver.answers) EXPECT_EQ(answer.done.reason, EndReason::kCancelled);
+}
+
+TEST_F(Chat, HoldsCallsToThoseThatAreAllowedAndKeepsThePrompt) {
+  ChatRequest request = ask("What is the weather in Hamburg?", 200);
+  Json weather = tool("get_weather");
+  weather["function"]["parameters"]["properties"]["city"] = {{"type", "string"}};
+  request.tools = Json::array({weather, tool("get_time"), tool("get_news")});
+  const std::string shown = prompt(request);
+  const WholeAnswer free = run(request);
+  ASSERT_FALSE(free.calls.empty()) << free.text;
+  EXPECT_EQ(free.calls[0].name, "get_weather");
+  for (const auto kind : {ToolChoice::Kind::kAuto, ToolChoice::Kind::kRequired}) {
+    request.tool_choice = {.kind = kind, .names = {"get_time", "get_news"}};
+    EXPECT_EQ(prompt(request), shown);
+    const WholeAnswer answer = run(request);
+    ASSERT_FALSE(answer.calls.empty()) << answer.text;
+    for (const WholeAnswer::Call& call : answer.calls) EXPECT_NE(call.name, "get_weather");
+  }
+  request.tool_choice.names = {"get_time", "other"};
+  EXPECT_NE(refusal(request).find("other"), std::string::npos);
 }
 
 TEST_F(Chat, TurnsAwayMoreThanMayWait) {

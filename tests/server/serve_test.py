@@ -460,6 +460,28 @@ class ChatCompletions(Served):
         for field in ("content", "reasoning_content"):
             self.assertEqual("".join(d.get(field, "") for d in deltas), message[field])
 
+    def test_the_budget_of_reasoning_is_told(self):
+        share = self.server.get("/props")[2]["thinking_share"]
+        for fields, budget in (({}, 100 * share), ({"thinking_budget": 7}, 7)):
+            body = {"messages": HI, "max_tokens": 100, "reasoning_effort": "high", "temperature": 0} | fields
+            answer = self.server.post("/v1/chat/completions", body)[2]
+            self.assertEqual(answer["timings"]["thinking_budget"], budget)
+            self.assertLessEqual(answer["usage"]["completion_tokens_details"]["reasoning_tokens"], budget)
+            self.assertEqual(self.server.stream("/v1/chat/completions", body)[-2]["timings"]["thinking_budget"], budget)
+        self.assertNotIn("thinking_budget", self.server.post("/v1/completions", {"prompt": "a", "max_tokens": 2})[2].get("timings", {}))
+
+    def test_billing_headers_do_not_make_a_new_prompt(self):
+        def cached(count, place):
+            header = f"x-anthropic-billing-header: cc_version=2.1; cch={count:05x};"
+            system = [{"type": "text", "text": header}, {"type": "text", "text": f"You are helper {place}. " + "Be brief and friendly. " * 80}]
+            if place == "string":
+                system = "\n".join(part["text"] for part in system)
+            usage = self.server.post("/v1/messages", {"max_tokens": 2, "system": system, "messages": HI})[2]["usage"]
+            return usage["cache_read_input_tokens"] / (usage["cache_read_input_tokens"] + usage["input_tokens"])
+        for place in ("list", "string"):
+            self.assertLess(cached(1, place), 0.5)
+            self.assertGreaterEqual(cached(0xabcde, place), 0.95)
+
     def test_a_form_and_a_free_choice_of_tools(self):
         schema = {"type": "object", "properties": {"answer": {"type": "string", "maxLength": 40}}, "required": ["answer"], "additionalProperties": False}
         form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema, "strict": True}}
