@@ -23,24 +23,21 @@ std::atomic<int64_t>& add_seconds(std::atomic<int64_t>& sum, double seconds) {
 
 constexpr std::string_view kBillingHeader = "x-anthropic-billing-header";
 
-// Drops the line, or the part, that begins with the billing header from the first message if that is the system's.
+// Drops the line that begins with the billing header from the first message if that is the system's, and what is empty
+// without it.
 void drop_billing_header(Json& messages) {
   if (messages.empty() || !messages[0].is_object()) return;
   Json& first = messages[0];
   if (!first.contains("content") || (first.value("role", Json()) != "system" && first["role"] != "developer")) return;
   Json& content = first["content"];
-  const auto is_header = [](const Json& part) {
-    const Json* text = part.is_object() && part.contains("text") ? &part["text"] : &part;
-    return text->is_string() && text->get_ref<const std::string&>().starts_with(kBillingHeader);
-  };
-  if (content.is_array()) {
-    if (!content.empty() && is_header(content[0])) content.erase(0);
-  } else if (is_header(content)) {
-    const std::string text = content.get<std::string>();
-    const size_t line_end = text.find('\n');
-    const size_t rest = line_end == std::string::npos ? std::string::npos : text.find_first_not_of('\n', line_end);
-    content = rest == std::string::npos ? std::string() : text.substr(rest);
-  }
+  const bool in_part = content.is_array() && !content.empty() && content[0].is_object() && content[0].contains("text");
+  Json& text = in_part ? content[0]["text"] : content.is_array() && !content.empty() ? content[0] : content;
+  if (!text.is_string() || !text.get_ref<const std::string&>().starts_with(kBillingHeader)) return;
+  const std::string whole = text.get<std::string>();
+  const size_t line_end = whole.find('\n');
+  const size_t rest = line_end == std::string::npos ? std::string::npos : whole.find_first_not_of('\n', line_end);
+  text = rest == std::string::npos ? std::string() : whole.substr(rest);
+  if (text == "" && content.is_array()) content.erase(0);
   if (content == "" || (content.is_array() && content.empty())) messages.erase(0);
 }
 

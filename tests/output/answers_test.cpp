@@ -151,7 +151,7 @@ TEST(Reasoning, ACallAtItsEndIsACall) {
     EXPECT_EQ(parse(name, open + ("Use " + call) + close, schema).log, "\nR:Use " + call) << name;
     EXPECT_EQ(parse(name, thought + close, "").log, "\nR:Hm.\n\n" + call) << name;
     // Cut off.
-    const std::string cut = thought.substr(0, thought.find('1'));
+    const std::string cut = thought.substr(0, thought.find('1') + 1);
     EXPECT_TRUE(parse(name, cut, schema).log.starts_with("\nR:Hm.\nC:f ")) << name;
     EXPECT_TRUE(parse(name, cut, schema).log.ends_with("\nE:cut off")) << name;
   }

@@ -99,6 +99,7 @@ TEST_F(Chat, DropsTheBillingHeaderInFrontOfTheSystemPrompt) {
   EXPECT_EQ(
       with(Json::array({Json{{"type", "text"}, {"text", header}}, Json{{"type", "text"}, {"text", "Be brief."}}})),
       plain);
+  EXPECT_EQ(with(Json::array({Json{{"type", "text"}, {"text", header + "\nBe brief."}}})), plain);
   EXPECT_EQ(with(header), prompt(ask("Hi")));
   EXPECT_NE(with("Be brief.\n" + header), plain);  // only at the front
 }
