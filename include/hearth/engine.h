@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,7 +26,7 @@ struct EngineOptions {
   // An engine that has something to do and got nothing done for this long has stalled. Longer where steps are slow:
   // eight times what the largest would take at the best pace so far. Nothing stalls before the first step is done: it
   // may have to read the whole file.
-  double stall_seconds = 120;
+  double stall_seconds = std::numeric_limits<double>::infinity();
 };
 
 struct Request {
@@ -151,10 +152,11 @@ struct EngineStats {
   size_t host_bytes_total = 0;
   size_t host_bytes_cached = 0;
   int64_t returned_tokens = 0;  // whose pages came back from there so far
-  size_t tree_bytes = 0;     // of the prefix tree itself, in host memory
+  size_t tree_bytes = 0;        // of the prefix tree itself, in host memory
   int64_t steps = 0;
   // Since the engine last got something done (a step, a page of a cache file) while there is something to do; else 0.
   double quiet_seconds = 0;
+  double longest_step_seconds = 0;
   bool stalled = false;   // that is too long (EngineOptions::stall_seconds)
   const char* task = "";  // what the engine does or did last: "run a step", "save the cache", ...
 };

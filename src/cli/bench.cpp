@@ -376,7 +376,7 @@ Result<void> bench(BenchFlags& flags) {
   }
   std::vector<double> bandwidth;
   ProgressLine progress;
-  HEARTH_TRY(bench.prefill(16, 1));  // plans are recorded, weights are in memory
+  HEARTH_TRY(bench.prefill(16, 1));  // weights are in memory
   for (int64_t round = 0; round < flags.rounds; ++round) {
     HEARTH_ASSIGN(bandwidth.emplace_back(), model->read_bandwidth());
     for (Row& row : rows) {

@@ -149,8 +149,10 @@ void announce(const server::Models& models) {
 // Models that nobody used for so long go when there are several; 0: none does.
 constexpr double kIdleUnloadSeconds = 900;
 
-// An answer that is cut off ends within a step. An engine that gets nothing done for this long then, or for --grace if
-// that is longer, is not waited for.
+// Steps that take longer are as good as none: most clients have given up.
+constexpr double kStallSeconds = 120;
+// An answer that is cut off ends within a step. An engine that gets nothing done for this long then, or for --grace, or
+// for twice its longest step if that is longer, is not waited for.
 constexpr double kLongestLastStep = 5;
 
 // Waits until no engine has anything to do; returns the id of a model whose engine hangs instead: it has stalled, or
@@ -160,7 +162,7 @@ std::optional<std::string> hanging_model(const server::Models& models, double se
     bool at_rest = true;
     for (const server::Models::State& state : models.states()) {
       const EngineStats stats = state.model ? state.model->engine->stats() : EngineStats();
-      if (stats.stalled || stats.quiet_seconds >= seconds) return state.id;
+      if (stats.stalled || stats.quiet_seconds >= std::max(seconds, 2 * stats.longest_step_seconds)) return state.id;
       at_rest = at_rest && stats.quiet_seconds == 0;
     }
     if (at_rest) return std::nullopt;
@@ -287,10 +289,11 @@ void add_serve(CLI::App& app, Body& chosen) {
                  "Compare one token with the reference backend at start; without it only for models up to 2 GiB")
       ->group(group);
   command
-      ->add_option("--stall", flags->model.engine.stall_seconds,
+      ->add_option("--stall", flags->model.engine.stall_seconds = kStallSeconds,
                    "Seconds without progress after which a model has stalled: its requests end with an error")
       ->group(group)
-      ->transform(number());
+      ->transform(number())
+      ->check(CLI::Range(0.001, 1e6));
   command->add_option("--grace", flags->grace, "Seconds that running answers get when the server is stopped")
       ->group(group)
       ->transform(number());

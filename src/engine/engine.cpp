@@ -126,6 +126,7 @@ class EngineThread final : public Engine {
 
   // A slow processor may take minutes for the largest step.
   void learn_pace(std::chrono::duration<double> step) {
+    longest_step_ = std::max(longest_step_, step.count());
     best_pace_ = std::min(best_pace_, step.count() / static_cast<double>(scheduler_->step_rows()));
     const auto most_rows = static_cast<double>(options_.prefill_rows + options_.max_sequences);
     doorbell_->set_patience(std::max(options_.stall_seconds, kPatience * most_rows * best_pace_));
@@ -165,6 +166,7 @@ class EngineThread final : public Engine {
   void publish() {
     std::lock_guard lock(mutex_);
     stats_ = scheduler_->stats();
+    stats_.longest_step_seconds = longest_step_;
   }
 
   std::shared_ptr<void> keep_;  // released last
@@ -172,7 +174,9 @@ class EngineThread final : public Engine {
   const std::function<void()> progress_ = [this] { doorbell_->progress(); };
   const EngineOptions options_;
   std::atomic<const char*> task_ = "";
-  double best_pace_ = std::numeric_limits<double>::infinity();  // the engine thread's: seconds for a row
+  // The engine thread's: seconds for a row, and for the longest step.
+  double best_pace_ = std::numeric_limits<double>::infinity();
+  double longest_step_ = 0;
   std::unique_ptr<Scheduler> scheduler_;  // the engine thread's, but for check(), which changes nothing
 
   mutable std::mutex mutex_;

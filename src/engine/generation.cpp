@@ -46,13 +46,15 @@ double Doorbell::quiet_seconds() const {
 
 bool Doorbell::stalled() const {
   std::lock_guard lock(mutex_);
+  // Nobody looked for a while: the whole process stood still (stopped, frozen, in a debugger), and begins again.
+  const Clock::time_point now = Clock::now();
+  if (now - std::exchange(last_look_, now) > kPause) busy_since_ = std::max(busy_since_, now);
   return quiet() > patience_;
 }
 
 Error Doorbell::error() const {
   return fail(ErrorCode::kStalled,
-              "wait for the engine: it got nothing done for {:.0f} s; later may work, or starting it anew",
-              quiet_seconds());
+              "wait for the engine: it got nothing done for {:.0f} s; try again later, or restart it", quiet_seconds());
 }
 
 std::chrono::duration<double> Doorbell::until_stall() const {

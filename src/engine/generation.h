@@ -31,6 +31,7 @@ class Doorbell {
 
   // Since the last progress or the ring that ended a wait, whichever was later; 0 while the engine waits for a ring.
   double quiet_seconds() const;
+  // Whoever waits looks at least once a second; so does a server that cares.
   bool stalled() const;
   // What everybody is told who waits for a stalled engine.
   Error error() const;
@@ -45,7 +46,9 @@ class Doorbell {
   std::condition_variable condition_;
   bool rung_ = false;
   bool waiting_ = false;
-  Clock::time_point busy_since_ = Clock::now();
+  static constexpr std::chrono::seconds kPause{5};
+  mutable Clock::time_point busy_since_ = Clock::now();
+  mutable Clock::time_point last_look_ = Clock::now();
   double patience_ = std::numeric_limits<double>::infinity();
 };
 

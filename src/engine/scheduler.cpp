@@ -53,7 +53,7 @@ Scheduler::Scheduler(EngineModel model, const EngineOptions& options)
       kv_(group_pages(model_, store_), kPageTokens, options.prefix_cache, &store_),
       plans_(*model_.graph, *model_.device, options.deterministic),
       sampler_(model_.vocab_size),
-      max_rows_(largest_bucket()) {
+      max_rows_(bucket_for(PlanKind::kPrefill, options.prefill_rows).rows) {
   if (const auto& hidden = model_.graph->hidden) embedder_.emplace(*hidden, *model_.graph);
 }
 
@@ -194,7 +194,6 @@ bool Scheduler::step() {
     }
     return changes_ != changes;  // what ended or gave way may have made room for others
   }
-  ++steps_;
   const Bucket bucket = assemble();
   Result<Executable*> executable = plans_.get(bucket);
   if (!executable) {
@@ -217,6 +216,7 @@ bool Scheduler::step() {
     finish_stopped();
     return true;
   }
+  ++steps_;
   measure_step(seconds_between(started, Clock::now()));
   complete_step();
   return true;
@@ -386,7 +386,7 @@ void Scheduler::measure_step(double seconds) {
   if (chunk_ == nullptr) decode_seconds_ = seconds, decode_answers_ = answers;
   // They went on by one token, which takes that much alone: rather too little, until it is measured again.
   const double served = decode_seconds_ * std::min(1.0, answers / std::max(1.0, decode_answers_));
-  owed_seconds_ = std::max(0.0, owed_seconds_ + kDecodeShare * seconds - served);
+  owed_seconds_ = answers > 0 ? std::max(0.0, owed_seconds_ + kDecodeShare * seconds - served) : 0;
   if (chunk_ == nullptr) return;
   const auto rows = static_cast<int64_t>(step_tokens_.size());
   const double rate = static_cast<double>(rows) / std::max(1e-6, seconds);

@@ -663,6 +663,7 @@ AnswerUsage ChatRun::usage() const {
       sum.queue_seconds = std::max(sum.queue_seconds, usage.queue_seconds);
       sum.prefill_seconds = std::max(sum.prefill_seconds, usage.prefill_seconds);
     }
+    sum.returned_tokens += usage.returned_tokens;
     sum.generated_tokens += usage.generated_tokens;
     sum.reasoning_tokens += usage.reasoning_tokens;
     sum.decode_seconds = std::max(sum.decode_seconds, usage.decode_seconds);

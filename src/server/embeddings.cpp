@@ -134,6 +134,7 @@ Answer<Embeddings> embed(Exchange& exchange, const std::shared_ptr<ServedModel>&
   exchange.note("inputs", request.prompts.size());
   exchange.note("prompt", run.usage.prompt_tokens);
   exchange.note("cached", run.usage.cached_tokens);
+  if (run.usage.returned_tokens > 0) exchange.note("returned", run.usage.returned_tokens);
   exchange.note("computed", run.usage.computed_tokens);
   if (exchange.gone()) exchange.note("gone", "yes");
   if (!result) return std::move(result).error();

@@ -281,14 +281,13 @@ void Models::work() {
   const double idle = options_.idle_unload_seconds;
   const std::chrono::duration<double> pause(std::clamp(idle / 4, 0.01, 1.0));
   std::unique_lock lock(mutex_);
-  bool files_read = false;
+  size_t files_read = 0;
   while (!stopping_) {
     if (!queue_.empty()) {
       load(*queue_.front(), lock);
       queue_.pop_front();
-    } else if (!files_read) {
-      read_files(lock);
-      files_read = true;
+    } else if (files_read < slots_.size()) {
+      read_file(*slots_[files_read++], lock);
     } else if (idle > 0) {
       unload_idle(lock);
       if (queue_.empty() && !stopping_) work_.wait_for(lock, pause);
@@ -298,14 +297,11 @@ void Models::work() {
   }
 }
 
-void Models::read_files(std::unique_lock<std::mutex>& lock) {
-  for (const auto& slot : slots_) {
-    if (stopping_) return;
-    lock.unlock();
-    auto file = guarded("read a model file", [&] { return read_model_file(slot->options.path); });
-    lock.lock();
-    if (file) slot->file = *std::move(file);
-  }
+void Models::read_file(Slot& slot, std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  auto file = guarded("read a model file", [&] { return read_model_file(slot.options.path); });
+  lock.lock();
+  if (file) slot.file = *std::move(file);
 }
 
 void Models::load(Slot& slot, std::unique_lock<std::mutex>& lock) {
@@ -315,6 +311,11 @@ void Models::load(Slot& slot, std::unique_lock<std::mutex>& lock) {
     lock.lock();
     return loaded;
   };
+  if (slot.model) {  // it was to be unloaded when it was asked for, and could not go
+    slot.wanted = false;
+    ++slot.attempts;
+    return attempted_.notify_all();
+  }
   const Clock::time_point start = Clock::now();
   auto loaded = attempt();
   while (!loaded && loaded.error().code == ErrorCode::kOutOfMemory && unload_longest_unused(lock)) loaded = attempt();

@@ -164,7 +164,7 @@ class Models {
   void want(Slot& slot) const;
   void work();
   void load(Slot& slot, std::unique_lock<std::mutex>& lock);
-  void read_files(std::unique_lock<std::mutex>& lock);
+  void read_file(Slot& slot, std::unique_lock<std::mutex>& lock);
   bool unload_longest_unused(std::unique_lock<std::mutex>& lock);
   void unload_idle(std::unique_lock<std::mutex>& lock);
   void unload(Slot& slot, std::unique_lock<std::mutex>& lock, const char* why);

@@ -26,7 +26,7 @@ TEST(Registry, AbsentDevicesSayWhatWorks) {
   for (const char* name : {"cuda", "vulkan"}) {
     auto backend = make_backend(name, {});
     if (backend) continue;  // built in
-    EXPECT_EQ(backend.error().code, ErrorCode::kUnsupported);
+    EXPECT_EQ(backend.error().code, ErrorCode::kNotFound);
     EXPECT_NE(backend.error().message.find("--device cpu"), std::string::npos);
   }
 }

@@ -37,6 +37,8 @@ def Recorder(port, path):
             requests.append({"method": exchange.method, "path": exchange.target,
                              "headers": {k: v for k, v in exchange.headers.items() if k.lower() in HEADERS}, "body": shortened(exchange.body)})
 
-    with proxy(f"http://127.0.0.1:{port}", 0, exchanged) as recorder:
-        yield recorder
-    Path(path).write_text(json.dumps(requests, indent=1, ensure_ascii=False) + "\n")
+    try:
+        with proxy(f"http://127.0.0.1:{port}", 0, exchanged) as recorder:
+            yield recorder
+    finally:
+        Path(path).write_text(json.dumps(requests, indent=1, ensure_ascii=False) + "\n")

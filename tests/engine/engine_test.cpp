@@ -357,7 +357,7 @@ TEST(Engine, ConversationsThatTakeTurnsComeBackFromHostMemory) {
     EXPECT_EQ(stats.host_pages_total, host ? 60 : 0);
     EXPECT_EQ(stats.host_pages_cached > 28, host);
     EXPECT_EQ(stats.host_bytes_cached, static_cast<size_t>(stats.host_pages_cached) * 16 * 12);
-    engine->clear_cache();
+    ASSERT_TRUE(engine->clear_cache());
     EXPECT_EQ(engine->stats().host_pages_cached, 0);
     EXPECT_EQ(engine->stats().host_bytes_cached, 0u);
     EXPECT_EQ(run(*engine, greedy(prompts[0], 2)).done->usage.cached_tokens, 0);
@@ -847,6 +847,23 @@ TEST(Engine, ALongPromptLeavesAnswersTheirShare) {
   EXPECT_LT(share, kDecodeShare * 1.2);
   answer->cancel();
   EXPECT_EQ(collect(*answer).done->reason, FinishReason::kCancelled);
+}
+
+// Chunks that no answer waited for are not charged to those that follow.
+TEST(Engine, AChunkAloneOwesNothing) {
+  const FakeModel model({.pages = {200}, .sequence_tokens = 2000, .step_seconds = 4e-3, .row_seconds = 1e-3});
+  auto engine = start(model);
+  Generation longer = *engine->submit(greedy(random_prompt(1, 1200), 1));
+  Generation shorter = *engine->submit(greedy(random_prompt(2, 400), 400));
+  std::optional<Event> event = shorter.next();
+  while (event && !std::holds_alternative<TokenEvent>(*event)) event = shorter.next();
+  while (longer.next_within(0)) {
+  }
+  const double before = model.decode_step_seconds();
+  EXPECT_TRUE(longer.next());
+  EXPECT_LT(model.decode_step_seconds() - before, 0.05);  // 0.4 s of a chunk would owe 0.17 s of answers
+  EXPECT_TRUE(collect(longer).done);
+  shorter.cancel();
 }
 
 // Nobody waits long for the end of a chunk of a slow model.

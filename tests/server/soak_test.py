@@ -140,7 +140,7 @@ class Soak:
 
 if __name__ == "__main__":
     # So small a context that every page of it has been touched when memory is looked at first.
-    server = Serve("--queue", "40", "--parallel", "8", context=4096)
+    server = Serve("--queue", "40", "--parallel", "8", "--cache-ram", "32MiB", context=4096)
     try:
         Soak(server).run()
     finally:

@@ -24,7 +24,7 @@ struct TestDevice {
 // The reference and every forced variant of the CPU. Some may not exist on this machine: then the backend cannot be
 // made.
 std::span<const TestDevice> test_devices();
-// nullptr when this build or machine lacks it (kUnsupported); any other error aborts.
+// nullptr when this build or machine lacks it (kUnsupported, kNotFound); any other error aborts.
 std::unique_ptr<Backend> make_test_backend(const TestDevice& device);
 
 struct RunnerOptions {

@@ -418,7 +418,7 @@ TEST(CudaDriver, WithoutAGpuTheCpuIsOffered) {
   FakeDriver fake(Gpus{});
   auto backend = cuda::make_backend(fake.driver(), {}, std::nullopt);
   ASSERT_FALSE(backend);
-  EXPECT_EQ(backend.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(backend.error().code, ErrorCode::kNotFound);
   EXPECT_NE(backend.error().message.find("--device cpu"), std::string::npos);
 }
 
