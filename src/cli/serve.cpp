@@ -102,6 +102,10 @@ Result<std::vector<server::LoadOptions>> load_options(const ServeFlags& flags) {
   }
   std::vector<server::LoadOptions> models;
   for (const std::string& path : paths) {
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) {
+      return fail(ErrorCode::kNotFound, "cannot serve {}: there is no such file", path);
+    }
     models.push_back({.path = path,
                       .model = flags.model.model,
                       .engine = flags.model.engine,
@@ -186,6 +190,9 @@ Result<void> check_cache_file(const std::string& path) {
 
 Result<void> serve(ServeFlags& flags) {
   HEARTH_TRY(check_cache_file(flags.cache_file));
+  if (std::ranges::find(flags.server.api_keys, "") != flags.server.api_keys.end()) {
+    return fail(ErrorCode::kUsage, "--api-key is empty; give a key, or leave it out to serve without one");
+  }
   HEARTH_ASSIGN(flags.model.model.chat_template, read_chat_template(flags.model.chat_template_file));
   HEARTH_ASSIGN(std::vector<server::LoadOptions> options, load_options(flags));
   const Signals signals({SIGINT, SIGTERM}, Signals::kOnce);  // the second one ends the program at once
@@ -271,7 +278,8 @@ void add_serve(CLI::App& app, Body& chosen) {
                    "Unload a model that nobody used for so many seconds; 0: never, which is the default for one model; "
                    "else 900")
       ->group(group)
-      ->transform(number());
+      ->transform(number())
+      ->check(CLI::Range(0.0, 1e9));
   command
       ->add_option("-P,--parallel,--np", flags->model.engine.max_sequences,
                    "Answers that are generated at the same time")
@@ -296,7 +304,8 @@ void add_serve(CLI::App& app, Body& chosen) {
       ->check(CLI::Range(0.001, 1e6));
   command->add_option("--grace", flags->grace, "Seconds that running answers get when the server is stopped")
       ->group(group)
-      ->transform(number());
+      ->transform(number())
+      ->check(CLI::Range(0.0, 1e6));
   command->add_option("--max-connections", flags->server.max_connections, "Connections at the same time")
       ->group(group)
       ->transform(whole_number<int64_t>(1, 10'000));

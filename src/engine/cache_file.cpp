@@ -54,6 +54,17 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
+// A mistyped name must not cost a file, nor another model's cache.
+Result<void> check_replaceable(const std::string& path, const std::string& head) {
+  std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
+  if (!file) return {};
+  std::string found(head.size(), '\0');
+  found.resize(std::fread(found.data(), 1, found.size(), file.get()));
+  if (found.empty() || found == head) return {};
+  return fail(ErrorCode::kInvalidInput,
+              "{} holds something else than a cache of this model, and stays as it is; another name would work", path);
+}
+
 }  // namespace
 
 Result<int64_t> write_cache_file(const std::string& path, const std::string& identity, const KvCache& cache,
@@ -62,8 +73,9 @@ Result<int64_t> write_cache_file(const std::string& path, const std::string& ide
     return fail(ErrorCode::kUnsupported, "{}: cannot save a cache of {} KV groups; up to {} can be", path,
                 cache.groups(), kMostGroups);
   }
-  HEARTH_ASSIGN(ReplacingFile file, ReplacingFile::create(path));
   const std::string head = header(identity, cache, store);
+  HEARTH_TRY(check_replaceable(path, head));
+  HEARTH_ASSIGN(ReplacingFile file, ReplacingFile::create(path));
   HEARTH_TRY(file.write(head.data(), head.size()));
   auto pages = page_buffers(cache, store);
   int64_t tokens = 0;

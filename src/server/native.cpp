@@ -221,7 +221,11 @@ Answer<void> apply_template(Exchange& exchange, const Models& models) {
 
 // The model of ?model= if it is loaded: one that is not has no cache, and is not loaded for it.
 Answer<std::shared_ptr<ServedModel>> loaded_model(Exchange& exchange, const Models& models) {
-  const Models::State state = models.state(in_query(exchange.request(), "model"));
+  const std::string name = in_query(exchange.request(), "model");
+  if (!name.empty() && !models.has(name)) {
+    return refuse(Refusal::kNotFound, fmt::format("there is no model {}; GET /v1/models lists them", name));
+  }
+  const Models::State state = models.state(name);
   if (state.model) return state.model;
   return refuse(Refusal::kUnavailable, fmt::format("the model {} is not loaded, and so has no cache", state.id));
 }

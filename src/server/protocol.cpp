@@ -7,7 +7,7 @@ namespace hearth::server {
 void add_protocols(Server& server, Models& models) {
   server.set_directory(
       "; GET /v1/models lists models; POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages or "
-      "/api/chat asks one");
+      "/api/chat asks one, /v1/embeddings embeds");
   server.set_error_form("", openai_error);
   add_openai_chat(server, models);
   add_openai_completions(server, models);

@@ -139,6 +139,20 @@ TEST_F(CacheFile, OnlyItsOwnModelTakesIt) {
 }
 
 // Whatever is changed or cut off: an error or nothing that would change an answer.
+TEST_F(CacheFile, NothingElseIsOverwritten) {
+  const FakeModel model;
+  auto engine = start(model);
+  cached(model, *engine, prompt(1, 100));
+  write("my only copy");
+  const auto saved = engine->save_cache(path_);
+  ASSERT_FALSE(saved);
+  EXPECT_EQ(saved.error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(content(), "my only copy");
+  write("");
+  EXPECT_TRUE(engine->save_cache(path_));
+  EXPECT_TRUE(engine->save_cache(path_));  // its own
+}
+
 TEST_F(CacheFile, DamageIsNoticed) {
   const FakeModel model;
   const Tokens tokens = prompt(1, 100);

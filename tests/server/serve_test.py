@@ -193,6 +193,7 @@ class Endpoints(Served):
         wait_until(lambda: self.server.get("/v1/cache")[2]["pages_cached"] > 0)
         self.assertEqual(self.server.ask("DELETE", "/v1/cache")[2]["pages_cached"], 0)
         self.assertEqual(self.server.post("/v1/cache/clear", {})[0], 200)
+        self.assertEqual(self.server.ask("DELETE", "/v1/cache?model=nobody")[0], 404)
 
     def test_what_is_held_in_memory_is_told_in_bytes(self):
         held = lambda: self.server.get("/v1/cache")[2]["bytes"]
@@ -1470,6 +1471,22 @@ class Process(unittest.TestCase):
         self.assertEqual(server.get("/v1/models")[0], 401)
         self.assertEqual(server.get("/v1/models", headers={"x-api-key": "hush"})[0], 200)
         self.assertEqual(server.stop(signal.SIGINT), 0)
+
+    def test_a_prompt_cache_that_is_something_else_stays_as_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "notes.txt"
+            path.write_text("my only copy")
+            server = Serve("--prompt-cache", str(path))
+            server.chat()
+            self.assertEqual(server.stop(), 0, server.lines)
+            self.assertEqual(path.read_text(), "my only copy")
+            self.assertIn("stays as it is", "".join(server.lines))
+
+    def test_an_empty_key_and_a_further_model_that_is_not_there(self):
+        for args, code, word in ((("--api-key", ""), 2, "--api-key is empty"), (("/no/such.gguf",), 1, "/no/such.gguf")):
+            server = Serve(*args)
+            self.assertEqual((server.stop(), server.port), (code, None))
+            self.assertIn(word, server.lines[-1])
 
     def test_a_port_that_is_taken_and_a_model_that_is_not_there(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:

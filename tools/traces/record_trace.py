@@ -31,8 +31,11 @@ def proxy(url, port, exchanged):
             started = time.monotonic()
             data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             connection = http.client.HTTPConnection(target.hostname, target.port, timeout=600)
-            connection.request(self.command, self.path, data or None, {k: v for k, v in self.headers.items() if k.lower() != "host"})
-            response = connection.getresponse()
+            try:
+                connection.request(self.command, self.path, data or None, {k: v for k, v in self.headers.items() if k.lower() != "host"})
+                response = connection.getresponse()
+            except OSError as problem:
+                return self.send_error(502, f"cannot reach {url}: {problem}")
             self.send_response(response.status)
             for name, value in response.headers.items():
                 if name.lower() not in ("connection", "content-length", "transfer-encoding", "date", "server"):
@@ -148,8 +151,9 @@ class Trace:
     """A request goes on with the session that shares most messages with it, at least the first: agents do not say which
     it is."""
 
-    def __init__(self):
-        self.begin = time.monotonic()
+    def __init__(self, path):
+        self.path, self.begin = path, time.monotonic()
+        open(path, "x").close()
         self.sessions, self.lines = [], []
         self.lock = threading.Lock()
 
@@ -173,10 +177,12 @@ class Trace:
             if tools != session.tools:
                 line["tools"] = tools
             generated = re.findall(rb'"(?:completion_tokens|output_tokens)" ?: ?(\d+)', exchange.answer)
-            line["max_tokens"] = max(1, int(generated[-1])) if generated else exchange.body.get("max_tokens", 256)
+            # A client that left heard so many pieces.
+            line["max_tokens"] = max(1, int(generated[-1]) if generated else exchange.answer.count(b"\ndata: {"))
             self.lines.append(line)
             session.system, session.tools, session.history = system, tools, messages
             session.last, session.ended = line, exchange.ended
+            self.write()
 
     def session_of(self, messages, started):
         best, most = None, 0
@@ -199,8 +205,9 @@ class Trace:
             edits.append({"op": "drop", "index": len(messages), "count": len(history) - len(messages)})
         return edits + [{"op": "append", "message": message} for message in messages[len(history):]]
 
-    def write(self, path):
-        with self.lock, open(path, "w", encoding="utf-8") as file:
+    def write(self):
+        """All of it: the next request tells the answer of the last one."""
+        with open(self.path, "w", encoding="utf-8") as file:
             for line in self.lines:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
@@ -211,14 +218,21 @@ def main():
     parser.add_argument("--port", type=int, default=8090, help="port to listen on; 0: any that is free")
     parser.add_argument("-o", "--output", required=True, help="the trace")
     options = parser.parse_args()
-    trace = Trace()
+    if not urlsplit(options.url).hostname:
+        parser.error(f"--url: expected http://HOST:PORT, found {options.url}")
+    try:
+        trace = Trace(options.output)
+    except OSError as problem:
+        parser.error(f"-o: cannot begin a new file: {problem}")
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    with proxy(options.url, options.port, trace.add) as port:
-        print(f"Listening on http://127.0.0.1:{port}", flush=True)
-        stop.wait()
-    trace.write(options.output)
+    try:
+        with proxy(options.url, options.port, trace.add) as port:
+            print(f"Listening on http://127.0.0.1:{port}", flush=True)
+            stop.wait()
+    except OSError as problem:
+        parser.error(f"--port {options.port}: {problem}")
     print(f"{options.output}: {len(trace.lines)} requests of {len(trace.sessions)} sessions")
 
 
