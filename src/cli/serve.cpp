@@ -279,7 +279,7 @@ void add_serve(CLI::App& app, Body& chosen) {
                    "else 900")
       ->group(group)
       ->transform(number())
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(CLI::Range(0.0, 1e9).description(""));
   command
       ->add_option("-P,--parallel,--np", flags->model.engine.max_sequences,
                    "Answers that are generated at the same time")
@@ -301,11 +301,11 @@ void add_serve(CLI::App& app, Body& chosen) {
                    "Seconds without progress after which a model has stalled: its requests end with an error")
       ->group(group)
       ->transform(number())
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(CLI::Range(0.001, 1e6).description(""));
   command->add_option("--grace", flags->grace, "Seconds that running answers get when the server is stopped")
       ->group(group)
       ->transform(number())
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(CLI::Range(0.0, 1e6).description(""));
   command->add_option("--max-connections", flags->server.max_connections, "Connections at the same time")
       ->group(group)
       ->transform(whole_number<int64_t>(1, 10'000));

@@ -1478,7 +1478,7 @@ class Process(unittest.TestCase):
             path.write_text("my only copy")
             server = Serve("--prompt-cache", str(path))
             server.chat()
-            self.assertEqual(server.stop(), 0, server.lines)
+            self.assertEqual(server.stop(), 1, server.lines)
             self.assertEqual(path.read_text(), "my only copy")
             self.assertIn("stays as it is", "".join(server.lines))
 
