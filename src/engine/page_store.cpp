@@ -8,7 +8,8 @@
 namespace hearth {
 namespace {
 
-// Pinning memory takes about 0.3 ms for each MiB, between two steps: not more at a time than nobody notices.
+// Pinning memory takes some tenths of a millisecond for each MiB, between two steps: not more at a time than nobody
+// notices.
 constexpr size_t kBlockBytes = size_t{16} << 20;
 
 }  // namespace

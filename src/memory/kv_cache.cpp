@@ -330,8 +330,9 @@ void KvCache::drop_page(PrefixTree::Node node, int64_t group) {
   give_back(group, tree_.pages(node)[static_cast<size_t>(group)]);
 }
 
-// A page of Qwen3-0.6B (1.8 MB) takes 0.04 to 0.07 ms to the host's memory at 25 to 50 GB/s, and the walk over nodes
-// whose pages are there already some ns for each. An answer wants a page in 16 steps, a chunk of 512 rows 32 of them.
+// A page of Qwen3-0.6B (1.8 MB) takes 0.04 to 0.07 ms to the host's memory at 25 to 50 GB/s, by calculation, and the
+// walk over nodes whose pages are there already some ns for each. An answer wants a page in 16 steps, a chunk of 512
+// rows 32 of them.
 void KvCache::make_room(int64_t group, int64_t count, PrefixTree::Node guard) {
   const auto index = static_cast<size_t>(group);
   Group& g = groups_[index];
