@@ -170,7 +170,7 @@ TEST_F(Fim, CompletionStreams) {
   });
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_TRUE(events.complete());
-  EXPECT_EQ(text, whole["content"]);
+  EXPECT_EQ(text, whole["content"].get<std::string>());
   EXPECT_EQ(last["stop"], true);
   EXPECT_EQ(last["content"], "");
   EXPECT_EQ(last["stop_type"], "limit");
