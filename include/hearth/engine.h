@@ -17,6 +17,8 @@
 namespace hearth {
 
 inline constexpr int64_t kMaxSequences = 64, kMaxPrefillRows = 2048;
+// Rows of a prompt that a step reads at least, as far as there are as many, whatever answers are beside it.
+inline constexpr int64_t kLeastChunkRows = 16;
 
 struct EngineOptions {
   int64_t max_sequences = 16;  // at the same time, up to kMaxSequences; more requests wait in a queue
@@ -151,8 +153,7 @@ struct EngineStats {
   int64_t host_pages_cached = 0;
   size_t host_bytes_total = 0;
   size_t host_bytes_cached = 0;
-  int64_t returned_tokens = 0;  // whose pages came back from there so far
-  size_t tree_bytes = 0;        // of the prefix tree itself, in host memory
+  size_t tree_bytes = 0;  // of the prefix tree itself, in host memory
   int64_t steps = 0;
   // Since the engine last got something done (a step, a page of a cache file) while there is something to do; else 0.
   double quiet_seconds = 0;

@@ -24,9 +24,6 @@ struct BenchFlags {
   std::optional<std::string> compare;  // path of an earlier run's JSON
 };
 
-// Rows of a prompt that a step reads at least beside answers.
-constexpr int64_t kLeastChunk = 16;
-
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   size_t n = values.size();
@@ -210,7 +207,7 @@ class Bench {
   // Three times the steps in which the prompts of all but the first are read, a chunk of one of them in each: between
   // them are steps without a chunk.
   int64_t enough_tokens(const std::vector<Answer>& answers) const {
-    const int64_t chunk = std::min(kLeastChunk, flags_.model.engine.prefill_rows);
+    const int64_t chunk = std::min(kLeastChunkRows, flags_.model.engine.prefill_rows);
     int64_t steps = 0, most = 0;
     for (const Answer& answer : answers) {
       const int64_t chunks = (answer.usage.prompt_tokens - answer.usage.cached_tokens + chunk - 1) / chunk;

@@ -13,13 +13,12 @@ namespace {
 // Steps that fit a decode plan and have a chunk in them run faster in a prefill plan when the chunk is more than a few
 // rows deep in its prompt: its attention reads keys once for all rows, not once for each. So do those of a few rows
 // when the keys that would be read again are that many.
-constexpr int64_t kFewRows = 16;
+constexpr int64_t kFewRows = kLeastChunkRows;
 constexpr int64_t kDeep = 256;
 constexpr int64_t kManyKeys = 1 << 16;
 // Smaller chunks are less efficient. Those below the second take no less time, deep in a prompt: attention reads all
 // keys for them too.
 constexpr int64_t kEfficientChunk = 32;
-constexpr int64_t kSmallestChunk = kFewRows;
 constexpr int64_t kEfficientLoneChunk = 128;
 
 // Blocks of prompt logits that may wait for the reader before the engine stops making more.
@@ -100,6 +99,7 @@ Result<void> Scheduler::record_plans() {
     }
   }
   for (size_t i = std::size(kDecodeRows); i-- > 0;) {
+    if (options_.deterministic && kDecodeRows[i] > kDeterministicDecodeRows) continue;
     HEARTH_TRY(plans_.get({PlanKind::kDecode, kDecodeRows[i]}));
   }
   return {};
@@ -371,7 +371,7 @@ int64_t Scheduler::chunk_rows(const Sequence& sequence, int64_t decode_rows) con
   if (rate == 0 && sequence.computed < kDeep) rate = shallow_rows_per_second_;
   const auto in = [&](double seconds) { return static_cast<int64_t>(std::min(rate * seconds, 1e6)); };
   if (decode_rows > 0) {
-    const int64_t least = std::clamp(in(kLongestMixedStepSeconds), kSmallestChunk, kEfficientChunk);
+    const int64_t least = std::clamp(in(kLongestMixedStepSeconds), kLeastChunkRows, kEfficientChunk);
     rows = std::min(rows, std::max(least, in(kMixedStepSeconds)));
   } else if (rate > 0) {
     rows = std::min(rows, std::max(kEfficientLoneChunk, in(kLoneStepSeconds)));
@@ -393,7 +393,7 @@ void Scheduler::measure_step(double seconds) {
   chunk_->rows_per_second = rate;
   // The end of a prompt may be small, and slow for that, however many answers ran beside it; the next one must not be
   // cut up because of it.
-  if (chunk_->computed < kDeep && (chunk_->rows >= kSmallestChunk || rate > shallow_rows_per_second_)) {
+  if (chunk_->computed < kDeep && (chunk_->rows >= kLeastChunkRows || rate > shallow_rows_per_second_)) {
     shallow_rows_per_second_ = rate;
   }
 }
@@ -756,7 +756,6 @@ EngineStats Scheduler::stats() const {
           .host_pages_cached = pages.host_cached,
           .host_bytes_total = host_bytes_total,
           .host_bytes_cached = host_bytes,
-          .returned_tokens = kv_.returned_tokens(),
           .tree_bytes = kv_.tree().bytes(),
           .steps = steps_};
 }

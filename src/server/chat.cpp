@@ -316,6 +316,15 @@ ApiError cut_off() {
   return refuse(Refusal::kUnavailable, "the answer was cut off: its client left, or the server stops");
 }
 
+std::optional<Done> last_words(Generation& generation, Clock::time_point deadline) {
+  while (true) {
+    const std::chrono::duration<double> left = deadline - Clock::now();
+    std::optional<Event> event = generation.next_within(left.count());
+    if (!event) return std::nullopt;
+    if (auto* done = std::get_if<Done>(&*event)) return std::move(*done);
+  }
+}
+
 void count(ModelCounters& counters, std::atomic<int64_t>& kind, const AnswerUsage& usage) {
   ++kind;
   counters.prompt_tokens += usage.prompt_tokens;
@@ -587,16 +596,12 @@ struct ChatRun::Impl {
     for (Running& answer : answers) {
       if (answer.generation) answer.generation->cancel();
     }
-    // Within a step the engine says what it had done until then.
-    const Clock::time_point deadline = Clock::now() + std::chrono::seconds(2);
+    const Clock::time_point deadline = Clock::now() + kLastWords;
     for (size_t i = 0; i < answers.size(); ++i) {
       Running& answer = answers[i];
       if (answer.done) continue;
-      while (answer.generation) {
-        const std::chrono::duration<double> left = deadline - Clock::now();
-        const std::optional<Event> event = answer.generation->next_within(left.count());
-        if (!event) break;
-        if (const auto* done = std::get_if<Done>(&*event)) add_usage(answer, done->usage);
+      if (answer.generation) {
+        if (const auto done = last_words(*answer.generation, deadline)) add_usage(answer, done->usage);
       }
       answer.usage.generated_tokens = answer.sampled;
       finish(static_cast<int64_t>(i), {.reason = FinishReason::kCancelled}, sink);

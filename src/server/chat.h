@@ -182,6 +182,9 @@ Answer<void> check_length(int64_t prompt_tokens, int64_t max_tokens, const Serve
                           const std::string& param = "messages");
 // Why nobody gets an answer whose client left, or when the server stops.
 ApiError cut_off();
+// What the engine says last of a generation that was cancelled: within a step, and not after the deadline.
+std::optional<Done> last_words(Generation& generation, std::chrono::steady_clock::time_point deadline);
+inline constexpr std::chrono::seconds kLastWords{2};
 // Adds what one answer took, and one to the counter of how it ended.
 void count(ModelCounters& counters, std::atomic<int64_t>& kind, const AnswerUsage& usage);
 

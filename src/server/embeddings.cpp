@@ -7,8 +7,6 @@
 namespace hearth::server {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // So many prompts of a request keep the engine busy; more would only take the places of others.
 constexpr int64_t kAtOnce = 4;
 
@@ -93,15 +91,10 @@ class EmbeddingRun {
 
   void cancel() {
     for (Running& running : running_) running.generation.cancel();
-    // Within a step the engine says what it had done until then.
-    const Clock::time_point deadline = Clock::now() + std::chrono::seconds(2);
+    const auto deadline = std::chrono::steady_clock::now() + kLastWords;
     while (!running_.empty()) {
-      Usage used;
-      while (std::optional<Event> event = running_.front().generation.next_within(
-                 std::chrono::duration<double>(deadline - Clock::now()).count())) {
-        if (const auto* done = std::get_if<Done>(&*event)) used = done->usage;
-      }
-      end(used, model_->counters->cancelled);
+      const auto done = last_words(running_.front().generation, deadline);
+      end(done ? done->usage : Usage(), model_->counters->cancelled);
     }
   }
 

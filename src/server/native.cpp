@@ -72,7 +72,6 @@ Answer<void> metrics(Exchange& exchange, const Models& models, const Server& ser
     stats.pages_cached += one.pages_cached;
     stats.host_pages_total += one.host_pages_total;
     stats.host_pages_cached += one.host_pages_cached;
-    stats.host_bytes_cached += one.host_bytes_cached;
     stats.steps += one.steps;
     stats.quiet_seconds = std::max(stats.quiet_seconds, one.quiet_seconds);
     stalled += one.stalled ? 1 : 0;
@@ -97,7 +96,6 @@ Answer<void> metrics(Exchange& exchange, const Models& models, const Server& ser
   add("pages_cached", "gauge", "Pages that only the prefix cache holds", stats.pages_cached);
   add("host_pages_total", "gauge", "Pages that the prefix caches may have in host memory", stats.host_pages_total);
   add("host_pages_cached", "gauge", "Pages that the prefix caches hold in host memory", stats.host_pages_cached);
-  add("host_bytes_cached", "gauge", "Bytes of these", stats.host_bytes_cached);
   add("steps_total", "counter", "Steps of the engines that are loaded", stats.steps);
   add("quiet_seconds", "gauge", "Longest time that an engine has something to do and got nothing done",
       stats.quiet_seconds);
@@ -255,12 +253,11 @@ Answer<void> cache_state(Exchange& exchange, const Models& models, const Server&
                 {"pages_cached", stats.pages_cached},
                 {"host_pages_total", stats.host_pages_total},
                 {"host_pages_cached", stats.host_pages_cached},
-                {"host_bytes_cached", stats.host_bytes_cached},
                 {"active_sequences", stats.active_sequences},
                 {"queued_requests", stats.queued_requests},
                 {"prompt_tokens", c.prompt_tokens.load()},
                 {"cached_tokens", c.cached_tokens.load()},
-                {"returned_tokens", stats.returned_tokens},
+                {"returned_tokens", c.returned_tokens.load()},
                 {"bytes", memory_json(*model, server, stored)}});
   return {};
 }

@@ -7,16 +7,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <sstream>
 
-#include "engine/engine.h"
-#include "fake_device.h"
+#include "engine_runs.h"
 
 namespace hearth {
 namespace {
-
-using Tokens = std::vector<int32_t>;
 
 class CacheFile : public testing::Test {
  protected:
@@ -27,12 +23,6 @@ class CacheFile : public testing::Test {
     auto engine = make_engine(model.engine_model(), {.prefill_rows = 32}, nullptr);
     EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);
     return std::move(engine).value();
-  }
-  static Tokens prompt(uint32_t seed, int64_t tokens) {
-    std::mt19937 random(seed);
-    Tokens prompt;
-    for (int64_t i = 0; i < tokens; ++i) prompt.push_back(static_cast<int32_t>(random() % 58));
-    return prompt;
   }
   // Tokens of the prompt that were found in the cache; the answer must be right.
   static int64_t cached(const FakeModel& model, Engine& engine, const Tokens& tokens) {
@@ -58,9 +48,9 @@ TEST_F(CacheFile, WhatWasSavedIsThereInTheNextEngine) {
                                        {.layers = 1, .kv_heads = 1, .head_dim = 1, .window = 40}},
                             .pages = {64, 64}};
   const FakeModel model(options);
-  Tokens first = prompt(1, 100), second = first;
+  Tokens first = random_prompt(1, 100), second = first;
   second.resize(50);
-  for (int32_t token : prompt(2, 60)) second.push_back(token);
+  for (int32_t token : random_prompt(2, 60)) second.push_back(token);
   int64_t saved = 0;
   {
     auto engine = start(model);
@@ -85,7 +75,7 @@ TEST_F(CacheFile, WhatHasNoRoomIsLeftOut) {
   const FakeModel model;
   {
     auto engine = start(model);
-    for (uint32_t seed = 0; seed < 5; ++seed) cached(model, *engine, prompt(seed, 160));
+    for (uint32_t seed = 0; seed < 5; ++seed) cached(model, *engine, random_prompt(seed, 160));
     ASSERT_TRUE(engine->save_cache(path_));
   }
   const FakeModel small({.pages = {24}, .sequence_tokens = 200});
@@ -93,7 +83,7 @@ TEST_F(CacheFile, WhatHasNoRoomIsLeftOut) {
   auto restored = engine->restore_cache(path_);
   ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_EQ(*restored, 24 * 16);
-  EXPECT_GE(cached(small, *engine, prompt(4, 160)), 144);  // the latest
+  EXPECT_GE(cached(small, *engine, random_prompt(4, 160)), 144);  // the latest
 }
 
 TEST_F(CacheFile, PagesInHostMemoryAreSavedAndRestored) {
@@ -101,7 +91,7 @@ TEST_F(CacheFile, PagesInHostMemoryAreSavedAndRestored) {
   {
     const FakeModel model(options);
     auto engine = start(model);
-    for (uint32_t seed = 0; seed < 5; ++seed) cached(model, *engine, prompt(seed, 160));
+    for (uint32_t seed = 0; seed < 5; ++seed) cached(model, *engine, random_prompt(seed, 160));
     EXPECT_GE(engine->stats().host_pages_cached, 50 - 24);
     EXPECT_EQ(*engine->save_cache(path_), 50 * 16);
   }
@@ -110,19 +100,19 @@ TEST_F(CacheFile, PagesInHostMemoryAreSavedAndRestored) {
     auto engine = start(fresh);
     EXPECT_EQ(*engine->restore_cache(path_), 50 * 16);
     EXPECT_EQ(engine->stats().host_pages_cached, 50 - 24);
-    for (uint32_t seed = 0; seed < 5; ++seed) EXPECT_EQ(cached(fresh, *engine, prompt(seed, 160)), 144);
+    for (uint32_t seed = 0; seed < 5; ++seed) EXPECT_EQ(cached(fresh, *engine, random_prompt(seed, 160)), 144);
   }
   auto engine = start(fresh);
   fresh.fail_copy_after(5);
   EXPECT_FALSE(engine->restore_cache(path_));
   EXPECT_EQ(engine->stats().pages_cached, 5);
-  for (uint32_t seed = 0; seed < 5; ++seed) cached(fresh, *engine, prompt(seed, 160));
+  for (uint32_t seed = 0; seed < 5; ++seed) cached(fresh, *engine, random_prompt(seed, 160));
 }
 
 TEST_F(CacheFile, OnlyItsOwnModelTakesIt) {
   const FakeModel model;
   auto engine = start(model);
-  cached(model, *engine, prompt(1, 100));
+  cached(model, *engine, random_prompt(1, 100));
   ASSERT_TRUE(engine->save_cache(path_));
   EngineModel other = model.engine_model();
   other.identity = "another";
@@ -142,7 +132,7 @@ TEST_F(CacheFile, OnlyItsOwnModelTakesIt) {
 TEST_F(CacheFile, NothingElseIsOverwritten) {
   const FakeModel model;
   auto engine = start(model);
-  cached(model, *engine, prompt(1, 100));
+  cached(model, *engine, random_prompt(1, 100));
   write("my only copy");
   const auto saved = engine->save_cache(path_);
   ASSERT_FALSE(saved);
@@ -155,7 +145,7 @@ TEST_F(CacheFile, NothingElseIsOverwritten) {
 
 TEST_F(CacheFile, DamageIsNoticed) {
   const FakeModel model;
-  const Tokens tokens = prompt(1, 100);
+  const Tokens tokens = random_prompt(1, 100);
   {
     auto engine = start(model);
     cached(model, *engine, tokens);

@@ -8,41 +8,16 @@
 #include <numeric>
 #include <random>
 
-#include "engine/engine.h"
-#include "fake_device.h"
+#include "engine_runs.h"
 #include "hearth/model.h"
 #include "support/tiny_file.h"
 
 namespace hearth {
 namespace {
 
-using Tokens = std::vector<int32_t>;
 using Vector = std::vector<float>;
 
-Tokens random_prompt(uint32_t seed, int64_t tokens) {
-  std::mt19937 random(seed);
-  Tokens prompt;
-  for (int64_t i = 0; i < tokens; ++i) prompt.push_back(static_cast<int32_t>(random() % 58));
-  return prompt;
-}
-
-std::unique_ptr<Engine> start(const FakeModel& model, const EngineOptions& options = {}) {
-  auto engine = make_engine(model.engine_model(), options, nullptr);
-  EXPECT_TRUE(engine) << (engine ? "" : engine.error().message);
-  return std::move(engine).value();
-}
-
-Request greedy(Tokens prompt, int64_t tokens) {
-  return {.prompt = std::move(prompt), .max_tokens = tokens, .ignore_end = true};
-}
-
 Request embedding_of(Tokens prompt) { return {.prompt = std::move(prompt), .max_tokens = 0, .embedding = true}; }
-
-Collected run(Engine& engine, Request request) {
-  auto generation = engine.submit(std::move(request));
-  EXPECT_TRUE(generation) << (generation ? "" : generation.error().message);
-  return collect(*generation);
-}
 
 void expect_near(const Vector& got, const Vector& expected, const std::string& what) {
   ASSERT_EQ(got.size(), expected.size()) << what;

@@ -241,9 +241,10 @@ class HostMemory(unittest.TestCase):
             self.assertEqual(state["returned_tokens"] > 512, comes_back, state)
             self.assertEqual(state["host_pages_total"] > 0, comes_back)
             self.assertEqual(state["host_pages_cached"] > 0, comes_back)
-            self.assertEqual(state["host_bytes_cached"] > 16 * state["host_pages_cached"], comes_back)
+            held = state["bytes"]["host_kv"]["held"]
+            self.assertEqual(held > 16 * state["host_pages_cached"], comes_back)
             self.assertEqual(server.metric("host_pages_cached"), state["host_pages_cached"])
-            self.assertEqual(server.metric("host_bytes_cached"), state["host_bytes_cached"])
+            self.assertIn(f'hearth_memory_bytes{{of="host_kv"}} {held}\n', server.get("/metrics")[2].decode())
             self.assertEqual(server.metric("returned_tokens_total"), state["returned_tokens"])
             wait_until(lambda: sum("path=/v1/chat" in line for line in server.lines) == 6)
             logged = [int(found[1]) for line in server.lines if (found := re.search(r" cached=\d+ returned=(\d+) ", line))]

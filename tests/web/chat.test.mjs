@@ -1,11 +1,8 @@
 // The chat page in a real browser, against a scripted server. Run by `./dev web --test`.
-//
-// HEARTH_SHOTS: a folder for pictures of what the tests see.
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
-import { launchBrowser } from './browser.mjs';
+import { idle, launchBrowser, takeShot } from './browser.mjs';
 import { cpuTime } from './cpu_time.mjs';
 import { markdownAnswer, startMock } from './mock.mjs';
 
@@ -59,24 +56,15 @@ const field = () => page.getByLabel('Message', { exact: true });
 const see = (text) => page.locator('.messages').getByText(text);
 const answers = () => page.locator('.answer');
 const lastAnswer = () => page.locator('.answer').last();
-const idle = () =>
-  page.waitForFunction(
-    () => !document.querySelector('.answer.running') && !document.querySelector('[aria-label="Stop"]'),
-  );
 
 async function say(text) {
   await field().fill(text);
   await field().press('Enter');
   await lastAnswer().waitFor();
-  await idle();
+  await idle(page);
 }
 
-async function shot(name) {
-  if (!process.env.HEARTH_SHOTS) return;
-  mkdirSync(process.env.HEARTH_SHOTS, { recursive: true });
-  await page.waitForTimeout(150);
-  await page.screenshot({ path: join(process.env.HEARTH_SHOTS, `${name}.png`) });
-}
+const shot = (name) => takeShot(page, name);
 
 async function until(check, what) {
   const end = Date.now() + kLimitMs;
@@ -165,7 +153,7 @@ test('stop keeps what came, ends the request, and the conversation goes on', asy
   await see('word10 ').waitFor();
   await shot('streaming');
   await page.getByRole('button', { name: 'Stop' }).click();
-  await idle();
+  await idle(page);
   await until(() => mock.state.aborted === 1, 'the end of the request');
   const text = await lastAnswer().locator('.markdown').last().textContent();
   assert.match(text, /^word0 word1 /);
@@ -176,7 +164,7 @@ test('stop keeps what came, ends the request, and the conversation goes on', asy
   await until(async () => (await lastAnswer().textContent()).includes('word5 '), 'a second answer');
   await page.keyboard.press('Escape');
   await until(() => mock.state.aborted === 2, 'the stop by key');
-  await idle();
+  await idle(page);
   await say('turn');
   assert.equal(mock.state.requests.at(-1).messages.length, 5);
 });
@@ -185,7 +173,7 @@ test('regenerate makes versions, and each keeps what followed it', async () => {
   await say('turn');
   await say('and then');
   await answers().first().getByRole('button', { name: 'Regenerate' }).click();
-  await idle();
+  await idle(page);
   assert.equal(await answers().count(), 1);
   assert.match(await answers().first().textContent(), /turn 3/);
   assert.equal(await answers().first().locator('.position').textContent(), '2/2');
@@ -207,7 +195,7 @@ test('edit asks again from there', async () => {
   await shot('edit');
   await editor.press('Enter');
   await until(() => mock.state.requests.length === 3, 'the third request');
-  await idle();
+  await idle(page);
   assert.deepEqual(mock.state.requests[2].messages, [{ role: 'user', content: 'changed' }]);
   assert.equal(await page.locator('.question').count(), 1);
   await page.locator('.question').hover();
@@ -354,7 +342,7 @@ test('tool calls are shown and can be answered', async () => {
   await shot('tool');
   await page.getByRole('button', { name: 'Send results' }).click();
   await see('The tool said sunny.').waitFor();
-  await idle();
+  await idle(page);
   assert.deepEqual(mock.state.requests[1].messages.slice(1), [
     {
       role: 'assistant',
@@ -374,7 +362,7 @@ test('failures are said in place and can be tried again', async () => {
   await shot('refused');
   await page.getByRole('button', { name: 'Try again' }).click();
   await until(() => mock.state.requests.length === 2, 'the second try');
-  await idle();
+  await idle(page);
   assert.equal(await answers().count(), 1);
   assert.equal(
     (await page.locator('.position').count()) === 0 || (await page.locator('.answer .versions').isHidden()),
@@ -521,20 +509,20 @@ test('everything by keyboard', async () => {
   await page.keyboard.type('more');
   await page.keyboard.press('Enter');
   await see('This is turn 1.').waitFor();
-  await idle();
+  await idle(page);
   assert.equal(mock.state.requests[0].messages[0].content, 'turn\nmore');
   await page.keyboard.press('ArrowUp');
   await page.keyboard.type('!');
   await page.keyboard.press('Enter');
   await until(() => mock.state.requests.length === 2, 'the edited question');
-  await idle();
+  await idle(page);
   assert.equal(mock.state.requests[1].messages[0].content, 'turn\nmore!');
   await page.keyboard.press('Control+Shift+O');
   await page.getByText('What is on your mind?').waitFor();
   await page.keyboard.type('other');
   await page.keyboard.press('Enter');
   await see('You said: other').waitFor();
-  await idle();
+  await idle(page);
   await page.keyboard.press('Control+k');
   await page.keyboard.type('turn');
   await until(async () => (await page.locator('.row').count()) === 1, 'the search');
@@ -590,7 +578,7 @@ test('the view follows a growing answer until one scrolls up', async () => {
   await page.getByRole('button', { name: 'To the latest message' }).click();
   await see('Paragraph 150.').waitFor();
   assert.ok((await fromEnd()) < 40);
-  await idle();
+  await idle(page);
 });
 
 test('long answers stay smooth', async () => {
@@ -673,7 +661,7 @@ test('two conversations answer at once', async () => {
   await page.locator('.row.running a').click();
   await see(/word60 /).waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
-  await idle();
+  await idle(page);
 });
 
 test('readers of the screen hear the answer', async () => {
@@ -689,5 +677,5 @@ test('a slow prompt shows that it is being read', async () => {
   await see(/Reading… 37 % · [1-4] s/).waitFor();
   await shot('reading');
   await see('At last.').waitFor();
-  await idle();
+  await idle(page);
 });

@@ -1,11 +1,9 @@
 // The page that `hearth serve` has at /, with the model in the box. Run by `./dev web --test`.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { launchBrowser } from './browser.mjs';
+import { idle, launchBrowser, takeShot } from './browser.mjs';
 
 const kHearth = fileURLToPath(new URL('../../build/bin/hearth', import.meta.url));
 const kLimitMs = 30_000;
@@ -51,10 +49,6 @@ const field = () => page.getByLabel('Message', { exact: true });
 const answers = () => page.locator('.answer');
 const lastAnswer = () => answers().last();
 const textOf = async (answer) => (await answer.locator('.markdown').last().textContent()).trim();
-const idle = () =>
-  page.waitForFunction(
-    () => !document.querySelector('.answer.running') && !document.querySelector('[aria-label="Stop"]'),
-  );
 const lines = () =>
   log
     .join('')
@@ -65,14 +59,10 @@ async function say(text) {
   await field().fill(text);
   await field().press('Enter');
   await lastAnswer().waitFor();
-  await idle();
+  await idle(page);
 }
 
-async function shot(name) {
-  if (!process.env.HEARTH_SHOTS) return;
-  mkdirSync(process.env.HEARTH_SHOTS, { recursive: true });
-  await page.screenshot({ path: join(process.env.HEARTH_SHOTS, `served-${name}.png`) });
-}
+const shot = (name) => takeShot(page, `served-${name}`);
 
 test('converse: the second turn is mostly cached', async () => {
   await say('Tell me a story about a fox who looks for a friend in the deep dark wood.');
@@ -95,7 +85,7 @@ test('stop ends the request', async () => {
     () => [...document.querySelectorAll('.answer.running .markdown')].at(-1)?.textContent.length > 20,
   );
   await page.getByRole('button', { name: 'Stop' }).click();
-  await idle();
+  await idle(page);
   const end = Date.now() + kLimitMs;
   while (!lines().at(-1)?.includes('gone=yes')) {
     assert.ok(Date.now() < end, `the server did not see the client leave: ${lines().at(-1)}`);
@@ -109,7 +99,7 @@ test('regenerate, edit, and a reload that brings it all back', async () => {
   await lastAnswer().getByRole('button', { name: 'Regenerate' }).click();
   await page.waitForFunction(() => document.querySelector('.answer.running'));
   await page.getByRole('button', { name: 'Stop' }).click();
-  await idle();
+  await idle(page);
   assert.equal(await lastAnswer().locator('.position').textContent(), '2/2');
   await page.unroute('**/v1/chat/completions');
   await page.locator('.question').first().hover();
@@ -117,7 +107,7 @@ test('regenerate, edit, and a reload that brings it all back', async () => {
   await page.getByLabel('Edit message').fill('What is the capital of France?');
   await page.getByLabel('Edit message').press('Enter');
   await page.waitForFunction((before) => document.querySelectorAll('.answer').length < before, count);
-  await idle();
+  await idle(page);
   const text = await textOf(lastAnswer());
   await page.reload();
   await lastAnswer().waitFor();

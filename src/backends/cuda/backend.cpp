@@ -549,7 +549,7 @@ class CudaBackend : public Backend {
                                                         kMaxLogitRows, table_entries));
     HEARTH_ASSIGN(DeviceBuffer counters, DeviceBuffer::allocate(device, kCounters * sizeof(uint32_t), "counters"));
     HEARTH_TRY(counters.clear(device));
-    HEARTH_ASSIGN(HostBuffer staging, HostBuffer::allocate(device, size_t{4} << 20, "logits"));
+    HEARTH_ASSIGN(HostBuffer staging, HostBuffer::allocate(device, size_t{4} << 20, "rows that are read"));
     HEARTH_ASSIGN(HostBuffer found, HostBuffer::allocate(device, kMaxLogitRows * sizeof(FoundRow), "candidates"));
     std::vector<DeviceBuffer> frequencies;
     for (const Rope& rope : graph.ropes) {
