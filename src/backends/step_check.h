@@ -22,6 +22,11 @@ StepLimits step_limits(const Graph& graph, const std::vector<int64_t>& kv_pages)
 // candidates.
 Result<void> check_step(const StepBatch& batch, const StepLimits& limits, Bucket bucket, int64_t logit_rows);
 
+// A value [logit rows, cols] that a step leaves behind, in the memory of its device.
+struct StepOutput {
+  const float* rows = nullptr;
+  int64_t cols = 0;  // 0: the graph does not have it
+};
 // kInternal: `count` floats from row `first` on are not whole rows of a value [rows, cols] that a step has left.
 Result<void> check_read(size_t count, int64_t first, int64_t rows, int64_t cols);
 

@@ -58,14 +58,8 @@ struct Workspace {
 
 class CpuExecutable : public Executable {
  public:
-  // A value [logit rows, cols] that outlives the step.
-  struct Output {
-    const float* rows = nullptr;
-    int64_t cols = 0;  // 0: the graph does not have it
-  };
-
-  CpuExecutable(Shared& shared, Workspace workspace, Bucket bucket, int64_t logit_rows, Output logits, Output hidden,
-                std::vector<RopeTable> ropes, std::vector<std::unique_ptr<CpuStep>> steps)
+  CpuExecutable(Shared& shared, Workspace workspace, Bucket bucket, int64_t logit_rows, StepOutput logits,
+                StepOutput hidden, std::vector<RopeTable> ropes, std::vector<std::unique_ptr<CpuStep>> steps)
       : shared_(shared),
         workspace_(std::move(workspace)),
         bucket_(bucket),
@@ -103,7 +97,7 @@ class CpuExecutable : public Executable {
   Result<void> read_hidden(int64_t first, std::span<float> out) override { return read(hidden_, first, out); }
 
  private:
-  Result<void> read(const Output& output, int64_t first, std::span<float> out) const {
+  Result<void> read(const StepOutput& output, int64_t first, std::span<float> out) const {
     HEARTH_TRY(check_read(out.size(), first, launch_.logit_rows, output.cols));
     std::copy_n(output.rows + first * output.cols, out.size(), out.begin());
     return {};
@@ -156,7 +150,7 @@ class CpuExecutable : public Executable {
   Workspace workspace_;
   Bucket bucket_;
   int64_t logit_rows_;
-  Output logits_, hidden_;
+  StepOutput logits_, hidden_;
   std::vector<RopeTable> ropes_;
   std::vector<std::unique_ptr<CpuStep>> steps_;
   std::vector<RowInfo> rows_;
@@ -224,12 +218,10 @@ class CpuModel : public DeviceModel {
     workspace.worker_bytes = round_up<size_t>(context.worker_bytes, 4096);
     size_t scratch_bytes = workspace.shared_bytes + workspace.worker_bytes * static_cast<size_t>(s.pool.workers());
     HEARTH_ASSIGN(workspace.scratch, at_least(scratch_bytes, s.scratch, "scratch"));
-    const auto output = [&](ValueId id) {
-      return CpuExecutable::Output{.rows = context.value(id), .cols = graph.value(id).cols};
-    };
+    const auto output = [&](ValueId id) { return StepOutput{.rows = context.value(id), .cols = graph.value(id).cols}; };
     return std::unique_ptr<Executable>(new CpuExecutable(
         s, std::move(workspace), plan.bucket, plan.logit_rows, output(graph.logits),
-        graph.hidden ? output(graph.hidden->value) : CpuExecutable::Output{}, std::move(ropes), std::move(steps)));
+        graph.hidden ? output(graph.hidden->value) : StepOutput{}, std::move(ropes), std::move(steps)));
   }
 
   size_t page_bytes(int32_t group) const override {

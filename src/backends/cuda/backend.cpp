@@ -218,14 +218,8 @@ Result<std::shared_ptr<const DeviceBuffer>> at_least(const Device& device, size_
 
 class CudaExecutable : public Executable {
  public:
-  // A value [logit rows, cols] that outlives the step.
-  struct Output {
-    const float* rows = nullptr;
-    int64_t cols = 0;  // 0: the graph does not have it
-  };
-
   CudaExecutable(Shared& shared, std::vector<std::shared_ptr<const DeviceBuffer>> memory, std::vector<Launch> launches,
-                 CUgraphExec graph, Bucket bucket, int64_t logit_rows, Output logits, Output hidden)
+                 CUgraphExec graph, Bucket bucket, int64_t logit_rows, StepOutput logits, StepOutput hidden)
       : shared_(shared),
         memory_(std::move(memory)),
         launches_(std::move(launches)),
@@ -279,7 +273,7 @@ class CudaExecutable : public Executable {
   Result<void> read_hidden(int64_t first, std::span<float> out) override { return read(hidden_, first, out); }
 
  private:
-  Result<void> read(const Output& output, int64_t first, std::span<float> out) const {
+  Result<void> read(const StepOutput& output, int64_t first, std::span<float> out) const {
     HEARTH_TRY(check_read(out.size(), first, launched_logits_, output.cols));
     const Device& device = shared_.device;
     device.use();
@@ -326,7 +320,7 @@ class CudaExecutable : public Executable {
   CUgraphExec graph_;  // nullptr: started one by one
   Bucket bucket_;
   int64_t logit_rows_;
-  Output logits_, hidden_;
+  StepOutput logits_, hidden_;
   bool running_ = false;
   int64_t launched_logits_ = 0;
   size_t wanted_[kMaxLogitRows] = {};  // logits, by logit row
@@ -444,12 +438,10 @@ class CudaModel : public DeviceModel {
     if (s.tuning.graphs && !s.tuning.profile) {
       HEARTH_ASSIGN(exec, capture(s.device, context.launches));
     }
-    const auto output = [&](ValueId id) {
-      return CudaExecutable::Output{.rows = context.value(id), .cols = graph.value(id).cols};
-    };
-    return std::unique_ptr<Executable>(new CudaExecutable(
-        s, {values, scratch}, std::move(context.launches), exec, plan.bucket, plan.logit_rows, output(graph.logits),
-        graph.hidden ? output(graph.hidden->value) : CudaExecutable::Output{}));
+    const auto output = [&](ValueId id) { return StepOutput{.rows = context.value(id), .cols = graph.value(id).cols}; };
+    return std::unique_ptr<Executable>(new CudaExecutable(s, {values, scratch}, std::move(context.launches), exec,
+                                                          plan.bucket, plan.logit_rows, output(graph.logits),
+                                                          graph.hidden ? output(graph.hidden->value) : StepOutput{}));
   }
 
   size_t page_bytes(int32_t group) const override { return shared_->kv.page_bytes(group); }
